@@ -1,0 +1,332 @@
+import type {
+  CallToolResult,
+  ContentBlock,
+  InputRequiredResult,
+  LoggingLevel,
+  ToolAnnotations,
+  Transport,
+} from "@modelcontextprotocol/client";
+import type { Era, JsonObject } from "@tenon/core";
+
+/** A server reached over Streamable HTTP. */
+export interface HttpServerConfig {
+  /** Full address of the endpoint, for example `http://127.0.0.1:8030/mcp`. */
+  url: string;
+  /** Sent with every request to this server and to no other. */
+  headers?: Record<string, string>;
+  /** When true, `listTools()` fails if this server cannot be reached. Default false: it is reported by `servers()`. */
+  required?: boolean;
+  /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
+  connectTimeoutMs?: number;
+}
+
+/** A server started as a child process that speaks over its standard input and output. */
+export interface StdioServerConfig {
+  command: string;
+  args?: string[];
+  /** Added to a small safe base environment (PATH, HOME, locale); nothing else of this process is passed on. */
+  env?: Record<string, string>;
+  cwd?: string;
+  required?: boolean;
+  connectTimeoutMs?: number;
+}
+
+/** A server behind any transport of the SDK; the function is called once per connection. */
+export interface TransportServerConfig {
+  transport: () => Transport;
+  required?: boolean;
+  connectTimeoutMs?: number;
+}
+
+export type ServerConfig = HttpServerConfig | StdioServerConfig | TransportServerConfig;
+
+/** What one call carries from the program around it: who asks, in which thread, with which state. */
+export interface ToolRuntime<Context = unknown, State = unknown> {
+  readonly context?: Context;
+  readonly state?: State;
+  /** LangGraph's long-term store, where an agent makes the call. */
+  readonly store?: unknown;
+  readonly toolCallId?: string;
+  readonly threadId?: string;
+  /** Writes to the run's custom stream, where an agent makes the call. */
+  readonly writer?: (chunk: unknown) => void;
+}
+
+/** What an interceptor may replace in a request. `headers` and `meta` are merged over the present ones. */
+export interface ToolCallChanges {
+  name?: string;
+  args?: Record<string, unknown>;
+  headers?: Record<string, string>;
+  meta?: Record<string, unknown>;
+}
+
+/** One tool call on its way through the interceptors. Frozen: `with` returns a changed copy. */
+export interface ToolCallRequest<Runtime extends ToolRuntime = ToolRuntime> {
+  readonly server: string;
+  /** The tool's name on the wire. */
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly runtime: Runtime;
+  readonly signal: AbortSignal;
+  with(changes: ToolCallChanges): ToolCallRequest<Runtime>;
+}
+
+/** What a tool answered. */
+export interface ToolResult {
+  readonly content: readonly ContentBlock[];
+  readonly structured?: unknown;
+  readonly isError: boolean;
+  readonly meta: Readonly<Record<string, unknown>>;
+  /** The answer as it came over the wire. */
+  readonly raw: CallToolResult;
+}
+
+/** What leaves the onion: a tool's result, or what an interceptor made of it (`Extra`, for example a LangGraph Command). */
+export type ToolCallOutcome<Extra = never> = ToolResult | Extra;
+
+/**
+ * A layer around every tool call. The first in the list is the outermost. It may answer without calling `next`, call it
+ * several times, change the request with `request.with(…)`, or replace the outcome.
+ */
+export type Interceptor<Runtime extends ToolRuntime = ToolRuntime, Extra = never> = (
+  request: ToolCallRequest<Runtime>,
+  next: (request: ToolCallRequest<Runtime>) => Promise<ToolCallOutcome<Extra>>,
+) => Promise<ToolCallOutcome<Extra>>;
+
+/** Which call an event belongs to. */
+export interface EventSource {
+  readonly server: string;
+  /** The tool's wire name; absent when the server sent the event outside a call. */
+  readonly tool?: string;
+  /** Unique per call of this client; absent outside a call. */
+  readonly callId?: string;
+}
+
+export interface ProgressEvent {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+  /** 0 to 100 with one decimal, where a total is known. */
+  readonly percent?: number;
+}
+
+export interface LogEvent {
+  readonly level: LoggingLevel;
+  readonly logger?: string;
+  readonly data: unknown;
+}
+
+export interface ClientEvents {
+  onProgress?: (event: ProgressEvent, source: EventSource) => void;
+  onLog?: (event: LogEvent, source: EventSource) => void;
+  /** A server's connection changed. */
+  onServerState?: (info: ServerInfo) => void;
+  /** An event handler threw; the call goes on. Default: a line on stderr. */
+  onHandlerError?: (error: unknown) => void;
+}
+
+/** One entry of a form, parsed from the restricted schema of an elicitation. */
+export type Field =
+  | ({
+      kind: "text";
+      minLength?: number;
+      maxLength?: number;
+      pattern?: string;
+      format?: string;
+      default?: string;
+    } & FieldBase)
+  | ({ kind: "number"; integer: boolean; minimum?: number; maximum?: number; default?: number } & FieldBase)
+  | ({ kind: "boolean"; default?: boolean } & FieldBase)
+  | ({ kind: "choice"; options: readonly FieldOption[]; default?: string } & FieldBase)
+  | ({
+      kind: "choices";
+      options: readonly FieldOption[];
+      minItems?: number;
+      maxItems?: number;
+      default?: readonly string[];
+    } & FieldBase);
+
+interface FieldBase {
+  /** Key of the answer's content. */
+  name: string;
+  title?: string;
+  description?: string;
+  required: boolean;
+}
+
+export interface FieldOption {
+  readonly value: string;
+  readonly title: string;
+}
+
+/** A question a server asks the person. */
+export type ElicitationRequest =
+  | { readonly mode: "form"; readonly message: string; readonly fields: readonly Field[]; readonly schema: JsonObject }
+  | { readonly mode: "url"; readonly message: string; readonly url: string; readonly elicitationId?: string };
+
+/** A person's answer. `content` is absent for url questions. */
+export type ElicitationAnswer =
+  | { readonly action: "accept"; readonly content?: Readonly<Record<string, string | number | boolean | string[]>> }
+  | { readonly action: "decline" }
+  | { readonly action: "cancel" };
+
+export type ElicitationHandler = (
+  request: ElicitationRequest,
+  source: EventSource & { readonly signal: AbortSignal },
+) => Promise<ElicitationAnswer> | ElicitationAnswer;
+
+/** Answer of one leg on the wire: the final result, or questions with an opaque state. Plain JSON. */
+export type WireResult = CallToolResult | InputRequiredResult;
+
+/** One leg: the first sending of a call, or a retry that carries answers. */
+export interface Leg {
+  readonly server: string;
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** 0 for the first sending, then one more per answered round. */
+  readonly round: number;
+}
+
+/**
+ * Carries out the legs of one call when it must survive more than this process: the agent memoises each leg in a checkpoint
+ * and turns questions into interrupts. Without a driver, `callTool` sends each leg itself and asks the `elicitation` handler.
+ */
+export interface CallDriver {
+  /** Returns what `send` returns, or what it returned for this leg before. */
+  leg(send: () => Promise<WireResult>, leg: Leg): Promise<WireResult>;
+  /** Answers all questions of one round, by key. May throw to suspend the call. */
+  answer(
+    questions: Readonly<Record<string, ElicitationRequest>>,
+    leg: Leg,
+  ): Promise<Readonly<Record<string, ElicitationAnswer>>>;
+}
+
+export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
+  signal?: AbortSignal;
+  /** Milliseconds without an answer or progress until the call fails. Default 60,000. */
+  timeoutMs?: number;
+  headers?: Record<string, string>;
+  meta?: Record<string, unknown>;
+  runtime?: Runtime;
+  /** Progress of this call only, besides `events.onProgress`. */
+  onProgress?: ClientEvents["onProgress"];
+  /** Log messages of this call only, besides `events.onLog`. */
+  onLog?: ClientEvents["onLog"];
+  driver?: CallDriver;
+}
+
+/** How model-side names are made: `prefixed` is `mcp_{server}_{tool}`, `plain` is the tool's own name. */
+export type Naming = "prefixed" | "plain" | ((server: string, tool: string) => string);
+
+/** A tool of the merged catalog. */
+export interface CatalogTool {
+  /** What the model sees: `^[A-Za-z0-9_-]{1,64}$`, unique in the catalog, the same on every run. */
+  readonly name: string;
+  readonly server: string;
+  /** What the server calls it. */
+  readonly wireName: string;
+  readonly title?: string;
+  readonly description: string;
+  readonly inputSchema: JsonObject;
+  readonly outputSchema?: JsonObject;
+  readonly annotations: ToolAnnotations;
+  readonly meta: Readonly<Record<string, unknown>>;
+}
+
+/** Content of one resource. */
+export interface ResourceBlob {
+  readonly server: string;
+  readonly uri: string;
+  readonly mimeType?: string;
+  asString(): string;
+  asBytes(): Uint8Array;
+}
+
+export interface PromptMessage {
+  readonly role: "user" | "assistant";
+  readonly content: ContentBlock;
+}
+
+export interface CatalogPrompt {
+  readonly server: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly arguments: ReadonlyArray<{
+    readonly name: string;
+    readonly description?: string;
+    readonly required: boolean;
+  }>;
+}
+
+export interface CatalogResource {
+  readonly server: string;
+  readonly uri: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+}
+
+/** State of one configured server. */
+export interface ServerInfo {
+  readonly server: string;
+  /** `idle` until first use; `down` carries the reason in `error`. */
+  readonly health: "idle" | "connecting" | "up" | "down";
+  readonly era?: Era;
+  readonly revision?: string;
+  /** Self-reported by the server: for display only. */
+  readonly implementation?: { readonly name: string; readonly version: string };
+  readonly instructions?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+  /** Tools that were left out, each with the reason. */
+  readonly problems: ReadonlyArray<{ readonly tool: string; readonly reason: string }>;
+}
+
+export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
+  servers: Record<string, ServerConfig>;
+  interceptors?: ReadonlyArray<Interceptor<Runtime, Extra>>;
+  events?: ClientEvents;
+  /**
+   * Answers servers' questions: a handler, or `"interrupt"` when every call brings a driver (the agent does). Left out, the
+   * elicitation capability is not declared.
+   */
+  elicitation?: ElicitationHandler | "interrupt";
+  /** Default `"prefixed"`. */
+  naming?: Naming;
+  /** `return` (default): a tool's error is a result with `isError`; `throw`: it is an `ExecutionError`. */
+  toolErrors?: "return" | "throw";
+  /** Least severe level asked of servers while `events.onLog` or a call's `onLog` listens. Default `"info"`. */
+  logLevel?: LoggingLevel;
+  /** How this client introduces itself. Default: name `tenon`, this package's version. */
+  info?: { name: string; version: string };
+}
+
+export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
+  readonly elicitation: "callback" | "interrupt" | "none";
+  /** The merged catalog: servers in configured order, tools by name. Opens connections as needed, all at once. */
+  listTools(...servers: string[]): Promise<readonly CatalogTool[]>;
+  listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]>;
+  listResources(...servers: string[]): Promise<readonly CatalogResource[]>;
+  /** Calls a tool by its server and wire name, through the interceptors. */
+  callTool(
+    server: string,
+    tool: string,
+    args?: Record<string, unknown>,
+    options?: CallOptions<Runtime>,
+  ): Promise<ToolCallOutcome<Extra>>;
+  /** Calls a tool by its model-side name. */
+  dispatch(
+    name: string,
+    args?: Record<string, unknown>,
+    options?: CallOptions<Runtime>,
+  ): Promise<ToolCallOutcome<Extra>>;
+  /** Reads the given resources, or all listed ones when `uris` is left out. */
+  readResources(server: string, uris?: readonly string[]): Promise<readonly ResourceBlob[]>;
+  getPrompt(server: string, name: string, args?: Record<string, string>): Promise<readonly PromptMessage[]>;
+  servers(): readonly ServerInfo[];
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { ConnectionError, deserializeError, isRetryable, serializeError } from "./errors.ts";
+import { canonicalJson, digest, toJson } from "./json.ts";
+import { checkOptions, didYouMean } from "./options.ts";
+
+describe("errors", () => {
+  it("survive being stored as JSON", () => {
+    const error = new ConnectionError("gone", { code: "lost", server: "order", maybeExecuted: true, data: { n: 1 } });
+    const back = deserializeError(JSON.parse(JSON.stringify(serializeError(error))));
+    expect(back).toBeInstanceOf(ConnectionError);
+    expect(back).toMatchObject({ message: "gone", code: "lost", server: "order", maybeExecuted: true, data: { n: 1 } });
+  });
+  it("are retryable only when the call surely did not run", () => {
+    expect(isRetryable(new ConnectionError("x", { code: "unreachable", retryable: true }))).toBe(true);
+    expect(isRetryable(new ConnectionError("x", { code: "lost", retryable: true, maybeExecuted: true }))).toBe(false);
+    expect(isRetryable(new Error("x"))).toBe(false);
+  });
+});
+
+describe("toJson", () => {
+  it("carries dates, URLs, sets and maps", () => {
+    const value = {
+      at: new Date(0),
+      url: new URL("http://a/b"),
+      set: new Set([1]),
+      map: new Map([["k", true]]),
+      gone: undefined,
+    };
+    expect(toJson(value)).toEqual({ at: "1970-01-01T00:00:00.000Z", url: "http://a/b", set: [1], map: { k: true } });
+  });
+  it.each([
+    ["NaN", { a: [{ n: Number.NaN }] }, "value.a[0].n is NaN"],
+    ["a bigint", { n: 1n }, "value.n is a bigint"],
+    ["bytes", { b: new Uint8Array(1) }, "value.b is binary data"],
+    ["a numeric map", { m: new Map([[1, 2]]) }, "value.m is a Map"],
+  ])("refuses %s and names the path", (_, value, message) => {
+    expect(() => toJson(value)).toThrow(message);
+  });
+  it("refuses a cycle but not the same object twice", () => {
+    const twice = { n: 1 };
+    expect(toJson({ a: twice, b: twice })).toEqual({ a: { n: 1 }, b: { n: 1 } });
+    const cycle: Record<string, unknown> = {};
+    cycle.self = cycle;
+    expect(() => toJson(cycle)).toThrow("value.self is a cycle");
+  });
+  it("keeps a key named __proto__ a key", () => {
+    const json = toJson(JSON.parse('{"__proto__":{"admin":true}}')) as Record<string, unknown>;
+    expect(Object.keys(json)).toEqual(["__proto__"]);
+    expect(({} as Record<string, unknown>).admin).toBeUndefined();
+  });
+});
+
+describe("canonical JSON", () => {
+  it("sorts keys at every depth, so equal values have equal digests", () => {
+    expect(canonicalJson({ b: [{ d: 1, c: "é" }], a: 1e21 })).toBe('{"a":1e+21,"b":[{"c":"é","d":1}]}');
+    expect(digest({ a: 1, b: 2 })).toBe(digest({ b: 2, a: 1 }));
+  });
+});
+
+describe("options", () => {
+  it("name the key that was probably meant", () => {
+    expect(() => checkOptions({ onElicitaiton: 1 }, ["onElicitation", "onLog"], "createClient(options)")).toThrow(
+      'createClient(options) has no option "onElicitaiton"; did you mean "onElicitation"?',
+    );
+  });
+  it("list the known ones when nothing is close", () => {
+    expect(() => checkOptions({ zzz: 1 }, ["port", "host"], "listen(options)")).toThrow("known options: port, host");
+  });
+  it("do not guess wildly", () => expect(didYouMean("port", ["transport", "banner"])).toBeUndefined());
+});

@@ -1,0 +1,27 @@
+export {
+  AuthError,
+  ConfigError,
+  ConnectionError,
+  ContractError,
+  deserializeError,
+  ExecutionError,
+  isRetryable,
+  ProtocolError,
+  type SerializedError,
+  serializeError,
+  TenonError,
+  type TenonErrorOptions,
+} from "./errors.ts";
+export { canonicalJson, digest, isRecord, type Json, JsonError, type JsonObject, toJson } from "./json.ts";
+export { type Era, LEGACY_REVISION, META, MODERN_REVISION } from "./meta.ts";
+export { checkOptions, didYouMean } from "./options.ts";
+export {
+  describeIssues,
+  type Infer,
+  isSchema,
+  issuePath,
+  jsonSchemaOf,
+  type Schema,
+  type SchemaIssue,
+  validate,
+} from "./schema.ts";

@@ -1,0 +1,14 @@
+/** Keys of `_meta` that Tenon reads and writes. The prefix is reserved by reverse DNS as the revision asks. */
+export const META = {
+  /** A string that names one intended effect; a server that honours it runs the effect once. */
+  idempotencyKey: "dev.tenon/idempotency-key",
+  /** True on an answer that repeats a recorded outcome instead of running the tool again. */
+  replayed: "dev.tenon/replayed",
+} as const;
+
+/** Protocol revisions by era. */
+export const MODERN_REVISION = "2026-07-28";
+export const LEGACY_REVISION = "2025-11-25";
+
+/** `modern` is 2026-07-28 (stateless); `legacy` is 2025-11-25 and older (sessions). */
+export type Era = "modern" | "legacy";

@@ -1,0 +1,78 @@
+import { ConfigError } from "./errors.ts";
+import type { JsonObject } from "./json.ts";
+
+/** One thing wrong with a value, and where. */
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined;
+}
+
+type SchemaResult<T> = { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
+
+/**
+ * A schema library's schema: Standard Schema V1 with JSON Schema output (https://standardschema.dev).
+ * Zod 4.2 and later fit as they are.
+ */
+export interface Schema<Output = unknown, Input = unknown> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+    readonly jsonSchema: {
+      readonly input: (options: { target: "draft-2020-12" }) => Record<string, unknown>;
+      readonly output: (options: { target: "draft-2020-12" }) => Record<string, unknown>;
+    };
+  };
+}
+
+/** The type a schema produces. */
+export type Infer<S> = S extends Schema<infer Output, infer _Input> ? Output : never;
+
+export function isSchema(value: unknown): value is Schema {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null || !("~standard" in value))
+    return false;
+  const standard = value["~standard"];
+  return typeof standard === "object" && standard !== null && "jsonSchema" in standard && "validate" in standard;
+}
+
+/**
+ * The JSON Schema (2020-12) of a schema.
+ * @param side `"input"` describes what callers send, `"output"` what the schema produces
+ * @throws ConfigError `code: "schema"` when the schema holds something JSON Schema cannot say (a Date, a transform)
+ */
+export function jsonSchemaOf(schema: Schema, side: "input" | "output", where: string): JsonObject {
+  if (!isSchema(schema)) {
+    throw new ConfigError(
+      `${where} is not a schema: expected a Standard Schema with JSON Schema output, such as z.object({ … }) of Zod 4.2 or later`,
+      { code: "schema" },
+    );
+  }
+  try {
+    const { $schema: _dialect, ...json } = schema["~standard"].jsonSchema[side]({ target: "draft-2020-12" });
+    return json as JsonObject; // a JSON Schema document is JSON by the interface's contract
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError(`${where} has no JSON Schema: ${reason}`, { code: "schema", cause });
+  }
+}
+
+/** `a.b[0]` for an issue's path; empty for the value itself. */
+export function issuePath(issue: SchemaIssue): string {
+  let text = "";
+  for (const part of issue.path ?? []) {
+    const key = typeof part === "object" ? part.key : part;
+    text += typeof key === "number" ? `[${key}]` : `${text && "."}${String(key)}`;
+  }
+  return text;
+}
+
+/** Every issue on one line: `orderId: expected string; items[0].n: too small`. */
+export function describeIssues(issues: readonly SchemaIssue[]): string {
+  return issues.map((issue) => `${issuePath(issue) || "value"}: ${issue.message}`).join("; ");
+}
+
+/** Validates and returns the schema's output or the issues; never throws for a wrong value. */
+export async function validate<T>(schema: Schema<T>, value: unknown): Promise<SchemaResult<T>> {
+  return schema["~standard"].validate(value);
+}

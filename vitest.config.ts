@@ -1,0 +1,20 @@
+import { defineConfig } from "vitest/config";
+
+const conditions = ["@tenon/source", "node", "import", "module", "default"];
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions, externalConditions: conditions } },
+  test: {
+    include: [
+      "packages/*/{src,test}/**/*.test.ts",
+      "apps/*/{src,test}/**/*.test.ts",
+      "examples/**/*.test.ts",
+      "test/**/*.test.ts",
+    ],
+    reporters: ["default", "./test/closing-line.ts"],
+    testTimeout: 20_000,
+    hookTimeout: 20_000,
+    maxWorkers: 2,
+  },
+});
