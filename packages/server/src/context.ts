@@ -1,0 +1,145 @@
+import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
+import { type Era, META } from "@tenon/core";
+import type { LinearContext } from "./journal.ts";
+import type { LogLevel, ServerLog } from "./log.ts";
+
+/** Who makes the request, from a verified token; never from anything the request says about itself. */
+export interface Caller {
+  readonly subject: string;
+  readonly clientId?: string;
+  readonly scopes: readonly string[];
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
+/** One request as the dispatcher sees it, whatever transport and era it came by. */
+export interface Exchange {
+  readonly era: Era;
+  readonly requestId: string | number;
+  readonly sessionId?: string | undefined;
+  readonly signal: AbortSignal;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly headers: Headers | undefined;
+  readonly caller: Caller | undefined;
+  readonly client: ClientDescription;
+  readonly requestState?: string | undefined;
+  readonly inputResponses?: Readonly<Record<string, unknown>> | undefined;
+  /** Sends a notification that belongs to this request. */
+  notify(method: string, params: Record<string, unknown>): Promise<void>;
+  /** Sends a log message at the level the client asked for, or not at all. */
+  log(level: LoggingLevel, data: unknown, logger?: string): Promise<void>;
+}
+
+/** How the client describes itself: for display and capability checks, never for security. */
+export interface ClientDescription {
+  readonly name?: string | undefined;
+  readonly version?: string | undefined;
+  readonly capabilities: Readonly<ClientCapabilities>;
+}
+
+type LogFunction = (data: unknown, options?: { logger?: string; extra?: Record<string, unknown> }) => Promise<void>;
+
+/** What a handler of a tool, resource or prompt gets besides its arguments. */
+export interface ToolContext<Lifespan = unknown> extends LinearContext {
+  /**
+   * Reports progress. Values that do not grow are dropped, bursts are thinned to the newest, and nothing is sent when the
+   * caller did not ask for progress.
+   * @param done so far, in any unit
+   * @param total in the same unit, where it is known
+   */
+  progress(done: number, total?: number, message?: string): Promise<void>;
+  /**
+   * Log messages for the client, at the level it asked for; each goes to the server's own log as well. With `extra` the
+   * payload travels as `{ msg, extra }`.
+   */
+  readonly log: Readonly<Record<"debug" | "info" | "notice" | "warning" | "error", LogFunction>>;
+  /** Fires when the client cancels, disconnects or the server closes. */
+  readonly signal: AbortSignal;
+  readonly caller: Caller | undefined;
+  readonly client: ClientDescription;
+  readonly era: Era;
+  readonly requestId: string | number;
+  readonly sessionId: string | undefined;
+  /** The request's `_meta` without the protocol's own keys. */
+  readonly meta: Readonly<Record<string, unknown>>;
+  /** Set by callers that may send the same intended effect twice; record it with the effect. */
+  readonly idempotencyKey: string | undefined;
+  /** HTTP headers of the request; undefined on stdio. */
+  readonly headers: Headers | undefined;
+  /** What the server's `lifespan` opened. */
+  readonly lifespan: Lifespan;
+}
+
+/** Progress notifications of one request: strictly increasing, a burst of 20, then one every 50 ms, the newest wins. */
+export function progressReporter(exchange: Exchange): { report: ToolContext["progress"]; flush(): Promise<void> } {
+  const token = exchange.meta.progressToken;
+  const BURST = 20;
+  const REFILL_MS = 50;
+  let tokens = BURST;
+  let refilled = performance.now();
+  let last = Number.NEGATIVE_INFINITY;
+  let held: Record<string, unknown> | undefined;
+
+  const send = (params: Record<string, unknown>): Promise<void> => {
+    held = undefined;
+    return exchange.notify("notifications/progress", params).catch(() => undefined); // the client is gone: nothing to tell
+  };
+  return {
+    async report(progress, total, message) {
+      if (token === undefined || exchange.signal.aborted || !(progress > last)) return;
+      last = progress;
+      const now = performance.now();
+      tokens = Math.min(BURST, tokens + (now - refilled) / REFILL_MS);
+      refilled = now;
+      held = {
+        progressToken: token,
+        progress,
+        ...(total !== undefined && { total }),
+        ...(message !== undefined && { message }),
+      };
+      if (tokens < 1) return;
+      tokens -= 1;
+      await send(held);
+    },
+    async flush() {
+      if (held && !exchange.signal.aborted) await send(held);
+    },
+  };
+}
+
+/** Makes the context of one run of a handler. */
+export function createContext<Lifespan>(
+  exchange: Exchange,
+  linear: LinearContext,
+  parts: { lifespan: Lifespan; log: ServerLog; name: string; progress: ToolContext["progress"] },
+): ToolContext<Lifespan> {
+  const level =
+    (name: LogLevel): LogFunction =>
+    async (data, { logger, extra } = {}) => {
+      parts.log(name, typeof data === "string" ? data : JSON.stringify(data), { of: parts.name, ...extra });
+      if (exchange.signal.aborted) return;
+      const payload = extra === undefined ? data : { msg: data, extra };
+      await exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
+    };
+  const key = exchange.meta[META.idempotencyKey];
+  return {
+    ...linear,
+    progress: parts.progress,
+    log: {
+      debug: level("debug"),
+      info: level("info"),
+      notice: level("notice"),
+      warning: level("warning"),
+      error: level("error"),
+    },
+    signal: exchange.signal,
+    caller: exchange.caller,
+    client: exchange.client,
+    era: exchange.era,
+    requestId: exchange.requestId,
+    sessionId: exchange.sessionId,
+    meta: exchange.meta,
+    idempotencyKey: typeof key === "string" && key.length <= 256 ? key : undefined,
+    headers: exchange.headers,
+    lifespan: parts.lifespan,
+  };
+}

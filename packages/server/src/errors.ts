@@ -1,0 +1,46 @@
+import { randomBytes } from "node:crypto";
+import { TenonError } from "@tenon/core";
+
+/**
+ * An error a tool's author wants the model to read: its message reaches the model verbatim. Anything else that a handler
+ * throws is masked and logged under a reference.
+ *
+ * @example throw new ToolError(`Order ${id} does not exist`)
+ */
+export class ToolError extends TenonError {
+  /**
+   * @param options.code stable identifier for programs, default `"tool_error"`
+   * @param options.data JSON that goes to the caller as structured content
+   */
+  constructor(message: string, options: { code?: string; data?: unknown; cause?: unknown } = {}) {
+    super(message, { ...options, code: options.code ?? "tool_error" });
+  }
+}
+
+/** How handlers learn that they were stopped because a question waits for its answer; see {@link isSuspension}. */
+export class Suspension extends TenonError {
+  constructor(key: string) {
+    super(`The call is suspended until the question "${key}" is answered; let this error pass, or rethrow it`, {
+      code: "suspended",
+      data: { key },
+    });
+  }
+}
+
+/**
+ * Whether `error` only says that the call waits for an answer. A `catch` around `ctx.elicit` should rethrow it; the call is
+ * suspended in any case, whatever the handler does after it.
+ *
+ * @example try { await ctx.elicit("Sure?", z.boolean()) } catch (error) { if (isSuspension(error)) throw error; … }
+ */
+export function isSuspension(error: unknown): boolean {
+  return error instanceof Suspension;
+}
+
+/** Letters and digits without those that are read as each other. */
+const ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
+
+/** A short reference that connects what a caller saw with what the log holds. */
+export function errorReference(): string {
+  return [...randomBytes(6)].map((byte) => ALPHABET[byte % ALPHABET.length]).join("");
+}

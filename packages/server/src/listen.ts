@@ -1,0 +1,90 @@
+import { chmodSync } from "node:fs";
+import { createServer as createHttpServer, type Server as NodeServer } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { ConfigError, ConnectionError } from "@tenon/core";
+
+export interface ListenOptions {
+  /** TCP port; 0 takes a free one. Default 8000. */
+  port?: number;
+  /** Address to bind. Default 127.0.0.1; anything but loopback needs `allowedHosts`. */
+  host?: string;
+  /** Path of the endpoint. Default `/mcp`. */
+  path?: string;
+  /** Certificate and key (PEM). */
+  tls?: { cert: string | Buffer; key: string | Buffer };
+  /** Path of a unix socket to listen on instead of a port. */
+  unixSocket?: string;
+}
+
+/** A listening server. */
+export interface Listening {
+  /** The endpoint's full address, for example `http://127.0.0.1:8000/mcp`. */
+  readonly url: string;
+  readonly port: number | undefined;
+  /** Stops accepting, gives running requests up to `graceMs` (default 1,000), then cuts what is left. */
+  close(graceMs?: number): Promise<void>;
+}
+
+const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
+
+function explain(error: NodeJS.ErrnoException, where: string): ConnectionError {
+  const todo =
+    error.code === "EADDRINUSE"
+      ? "is in use; stop the program that has it or choose another port"
+      : error.code === "EACCES"
+        ? "may not be opened by this user; choose a port above 1023"
+        : `could not be opened (${error.code ?? error.message})`;
+  return new ConnectionError(`${where} ${todo}`, {
+    code: error.code === "EADDRINUSE" ? "port_in_use" : "listen",
+    cause: error,
+  });
+}
+
+/**
+ * Serves a web-standard `fetch` on a node HTTP server.
+ * @throws ConnectionError `code: "port_in_use"` naming the address
+ */
+export async function listen(
+  fetch: (request: Request) => Promise<Response>,
+  options: ListenOptions & { allowedHosts?: readonly string[] | undefined },
+): Promise<Listening> {
+  const { port = 8000, host = "127.0.0.1", path = "/mcp", tls, unixSocket } = options;
+  if (!unixSocket && !LOOPBACK.has(host) && !options.allowedHosts) {
+    throw new ConfigError(
+      `Listening on ${host} makes the server reachable from other machines: name the host names clients use in \`allowedHosts\``,
+      { code: "allowed_hosts" },
+    );
+  }
+  const listener = getRequestListener(
+    async (request) =>
+      new URL(request.url).pathname === path
+        ? fetch(request)
+        : Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 }),
+    { overrideGlobalObjects: false },
+  );
+  const server: NodeServer = tls ? createHttpsServer(tls, listener) : createHttpServer(listener);
+  // a client that sends slowly may hold a socket, not for ever
+  server.headersTimeout = 10_000;
+  server.requestTimeout = 30_000;
+  await new Promise<void>((resolve, reject) => {
+    const where = unixSocket ? `Socket ${unixSocket}` : `Port ${port} on ${host}`;
+    server.once("error", (error) => reject(explain(error, where)));
+    server.listen(unixSocket ? { path: unixSocket } : { port, host }, () => resolve());
+  });
+  if (unixSocket) chmodSync(unixSocket, 0o600);
+  const address = unixSocket ? undefined : (server.address() as AddressInfo); // a TCP server has one once it listens
+  const name = host.includes(":") ? `[${host}]` : host;
+  return {
+    url: address ? `${tls ? "https" : "http"}://${name}:${address.port}${path}` : `unix:${unixSocket}:${path}`,
+    port: address?.port,
+    async close(graceMs = 1_000) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+      await closed;
+      clearTimeout(cut);
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
+import { ConfigError, digest, isRecord } from "@tenon/core";
+import { EncryptJWT, errors, jwtDecrypt } from "jose";
+
+/** Encrypts what a suspended call must remember, so that the client can carry it without reading or changing it. */
+export interface Seal {
+  /** @param binding what the state belongs to (caller, method, name, arguments); opening needs the same */
+  close(state: unknown, binding: unknown): Promise<string>;
+  /**
+   * @throws ProtocolError -32602 with `data.reason` `expired` (the caller may start again), `foreign` or `tampered`
+   */
+  open(sealed: string, binding: unknown): Promise<unknown>;
+}
+
+function parseKey(text: string): Uint8Array {
+  const key = Buffer.from(text.trim(), "base64url");
+  if (key.length === 32) return new Uint8Array(key);
+  throw new ConfigError(
+    `A state key must be 32 bytes as base64url (43 characters); got ${key.length} bytes. Make one with: ` +
+      `node -p "require('crypto').randomBytes(32).toString('base64url')"`,
+    { code: "state_key" },
+  );
+}
+
+const refuse = (reason: "expired" | "foreign" | "tampered", message: string): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, message, { reason });
+
+/**
+ * A seal over a ring of keys (JWE, direct A256GCM), newest first: the first one closes, all of them open, so a key can be
+ * replaced without losing the questions in flight.
+ * @param keys 32 bytes each, base64url; empty makes a key that lives as long as this process
+ * @param ttlSeconds how long a question may wait for its answer
+ */
+export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
+  const ring = (keys.length > 0 ? keys.map(parseKey) : [new Uint8Array(randomBytes(32))]).map((key) => ({
+    id: digest(Buffer.from(key).toString("hex")).slice(0, 8),
+    key,
+  }));
+  const [newest] = ring;
+  return {
+    async close(state, binding) {
+      if (!newest) throw new ConfigError("the key ring is empty", { code: "state_key" });
+      return new EncryptJWT({ s: state, b: digest(binding) })
+        .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: newest.id })
+        .setJti(randomUUID())
+        .setExpirationTime(Math.floor(Date.now() / 1000) + ttlSeconds)
+        .encrypt(newest.key);
+    },
+    async open(sealed, binding) {
+      let payload: Record<string, unknown>;
+      try {
+        const opened = await jwtDecrypt(
+          sealed,
+          (header) => {
+            const found = ring.find((entry) => entry.id === header.kid);
+            if (!found) throw new errors.JWEDecryptionFailed("unknown key");
+            return found.key;
+          },
+          { keyManagementAlgorithms: ["dir"], contentEncryptionAlgorithms: ["A256GCM"] },
+        );
+        payload = opened.payload;
+      } catch (error) {
+        if (error instanceof errors.JWTExpired) {
+          throw refuse("expired", "The question was not answered in time; send the call again without requestState");
+        }
+        throw refuse("tampered", "The requestState was not made by this server, or was changed on the way");
+      }
+      if (payload.b !== digest(binding)) {
+        throw refuse("foreign", "The requestState belongs to another caller, tool or arguments");
+      }
+      return isRecord(payload) ? payload.s : undefined;
+    },
+  };
+}
+
+/**
+ * Reads the key ring of a file, newest first, one key a line; makes the file (mode 0600) with one key when there is none.
+ * Keep it with the data: a question asked before a restart can be answered only with the same key.
+ */
+export function loadStateKeys(path: string): string[] {
+  if (!existsSync(path)) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    try {
+      writeFileSync(path, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+    } catch (error) {
+      // another process made it between the look and the write: read that one
+      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    }
+  }
+  const keys = readFileSync(path, "utf8").split("\n").filter(Boolean);
+  for (const key of keys) parseKey(key);
+  return keys;
+}

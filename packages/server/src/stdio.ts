@@ -1,0 +1,72 @@
+import { Writable } from "node:stream";
+import type { Server } from "@modelcontextprotocol/server";
+import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import type { Era } from "@tenon/core";
+import type { ServerLog } from "./log.ts";
+
+/** The first line of the stack outside this file: who wrote to stdout. */
+function callSite(): string {
+  const lines = new Error().stack?.split("\n").slice(2) ?? [];
+  return lines.find((line) => !line.includes(import.meta.url) && !line.includes("node:"))?.trim() ?? "unknown place";
+}
+
+/**
+ * While a server speaks over standard output, a stray `console.log` would break the protocol: sends what user code writes
+ * there to stderr, with one warning that names the place.
+ * @returns the real standard output for the transport, and a function that puts everything back
+ */
+function guardStdout(log: ServerLog): { stdout: Writable; restore: () => void } {
+  const original = process.stdout.write;
+  const real = original.bind(process.stdout);
+  let warned = false;
+  process.stdout.write = ((chunk: string | Uint8Array, ...rest: unknown[]) => {
+    if (!warned) {
+      warned = true;
+      log(
+        "warning",
+        `standard output carries the protocol here; what was written to it went to stderr instead: ${callSite()}`,
+      );
+    }
+    return process.stderr.write(chunk, ...(rest as [])); // the same overloads on both streams
+  }) as typeof process.stdout.write;
+  const stdout = new Writable({
+    write: (chunk, _encoding, done) => {
+      real(chunk as Uint8Array, done);
+    },
+  });
+  return {
+    stdout,
+    restore: () => {
+      process.stdout.write = original;
+    },
+  };
+}
+
+/**
+ * Serves one client over standard input and output until its end closes.
+ * @param create makes the protocol instance once the client's era is known
+ */
+export function openStdio(
+  create: (era: Era) => Server,
+  log: ServerLog,
+): { done: Promise<void>; close(): Promise<void> } {
+  const { stdout, restore } = guardStdout(log);
+  const transport = new StdioServerTransport(process.stdin, stdout);
+  let finish: () => void = () => undefined;
+  const done = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  process.stdin.once("end", finish).once("close", finish);
+  const handle = serveStdio(({ era }) => create(era), {
+    transport,
+    onerror: (error) => log("warning", "stdio", { error }),
+  });
+  return {
+    done,
+    async close() {
+      await handle.close();
+      restore();
+      finish();
+    },
+  };
+}
