@@ -1,1 +1,37 @@
-export type * from "./types.ts";
+export { createClient } from "./client.ts";
+export { checkAnswer, type FieldInput, type FieldIssue, parseFields, parseFieldText } from "./fields.ts";
+export { renderText } from "./results.ts";
+export type {
+  CallDriver,
+  CallOptions,
+  CatalogPrompt,
+  CatalogResource,
+  CatalogTool,
+  Client,
+  ClientEvents,
+  ClientOptions,
+  ElicitationAnswer,
+  ElicitationHandler,
+  ElicitationRequest,
+  EventSource,
+  Field,
+  FieldOption,
+  HttpServerConfig,
+  Interceptor,
+  Leg,
+  LogEvent,
+  Naming,
+  ProgressEvent,
+  PromptMessage,
+  ResourceBlob,
+  ServerConfig,
+  ServerInfo,
+  StdioServerConfig,
+  ToolCallChanges,
+  ToolCallOutcome,
+  ToolCallRequest,
+  ToolResult,
+  ToolRuntime,
+  TransportServerConfig,
+  WireResult,
+} from "./types.ts";

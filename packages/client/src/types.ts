@@ -207,6 +207,8 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
   signal?: AbortSignal;
   /** Milliseconds without an answer or progress until the call fails. Default 60,000. */
   timeoutMs?: number;
+  /** Milliseconds after which a leg fails even while progress arrives. Default 600,000. Time spent on questions does not count. */
+  totalTimeoutMs?: number;
   headers?: Record<string, string>;
   meta?: Record<string, unknown>;
   runtime?: Runtime;

@@ -1,0 +1,223 @@
+import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@tenon/core";
+import { callOnWire } from "./call.ts";
+import { mergeTools, ToolList } from "./catalog.ts";
+import type { ConnectionHooks } from "./connection/connection.ts";
+import { Server } from "./connection/server.ts";
+import { bounded } from "./connection/time.ts";
+import { createEmit } from "./events.ts";
+import { answerLegacyQuestion } from "./legacy-questions.ts";
+import { composeInterceptors } from "./onion.ts";
+import { checkCallOptions, checkClientOptions } from "./options.ts";
+import { createRequest } from "./request.ts";
+import { getPromptOf, listPromptsOf, listResourcesOf, readResource } from "./resources.ts";
+import { isToolResult, resultError } from "./results.ts";
+import type {
+  CallOptions,
+  CatalogPrompt,
+  CatalogResource,
+  CatalogTool,
+  Client,
+  ClientEvents,
+  ClientOptions,
+  PromptMessage,
+  ResourceBlob,
+  ServerInfo,
+  ToolCallOutcome,
+  ToolCallRequest,
+  ToolRuntime,
+} from "./types.ts";
+
+const INFO = { name: "tenon", version: "0.1.0" };
+const CLOSE_MS = 1_900;
+
+/** What the client keeps per server. */
+interface Entry {
+  readonly server: Server;
+  readonly tools: ToolList;
+}
+
+function closedError(): ConnectionError {
+  return new ConnectionError("the client was closed; create a new one", { code: "closed", maybeExecuted: false });
+}
+
+class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime, Extra> {
+  readonly elicitation: "callback" | "interrupt" | "none";
+  readonly #options: ClientOptions<Runtime, Extra>;
+  readonly #events: ClientEvents;
+  readonly #emit: ReturnType<typeof createEmit>;
+  readonly #entries = new Map<string, Entry>();
+  readonly #abort = new AbortController();
+  #routes = new Map<string, CatalogTool>();
+  #calls = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: ClientOptions<Runtime, Extra>) {
+    this.#options = options;
+    this.#events = options.events ?? {};
+    this.#emit = createEmit(this.#events);
+    const { elicitation } = options;
+    this.elicitation = elicitation === undefined ? "none" : elicitation === "interrupt" ? "interrupt" : "callback";
+    const hooks: ConnectionHooks = {
+      info: options.info ?? INFO,
+      elicitation: elicitation !== undefined,
+      onLog: (server, { level, logger, data }, call) => {
+        const event = { level, ...(logger !== undefined && { logger }), data };
+        const source = call?.source ?? { server };
+        this.#emit(this.#events.onLog, event, source);
+        this.#emit(call?.onLog, event, source);
+      },
+      onQuestion: (server, params, calls, signal) =>
+        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal),
+    };
+    for (const [name, config] of Object.entries(options.servers)) {
+      const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
+      const server = new Server(name, config, hooks, onState);
+      this.#entries.set(name, { server, tools: new ToolList(server) });
+    }
+  }
+
+  async listTools(...servers: string[]): Promise<readonly CatalogTool[]> {
+    const found = await this.#fromAll(servers, ({ tools }) => tools.get());
+    // names are made over everything known, so that asking for one server gives the names of the whole catalog
+    const known = [...this.#entries.values()].flatMap(({ tools }) => tools.known);
+    const merged = mergeTools(known, this.#options.naming ?? "prefixed", [...this.#entries.keys()]);
+    this.#routes = new Map(merged.map((tool) => [tool.name, tool]));
+    const reached = new Set(found.map(({ name }) => name));
+    return Object.freeze(merged.filter((tool) => reached.has(tool.server)));
+  }
+
+  async listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]> {
+    const found = await this.#fromAll(servers, ({ server }) => listPromptsOf(server));
+    return found.flatMap(({ value }) => value);
+  }
+
+  async listResources(...servers: string[]): Promise<readonly CatalogResource[]> {
+    const found = await this.#fromAll(servers, ({ server }) => listResourcesOf(server));
+    return found.flatMap(({ value }) => value);
+  }
+
+  async callTool(
+    server: string,
+    tool: string,
+    args: Record<string, unknown> = {},
+    options: CallOptions<Runtime> = {},
+  ): Promise<ToolCallOutcome<Extra>> {
+    checkCallOptions(options);
+    const entry = this.#entry(server);
+    const context = {
+      ...entry,
+      emit: this.#emit,
+      events: this.#events,
+      elicitation: this.#options.elicitation,
+      logLevel: this.#options.logLevel ?? ("info" as const),
+      options,
+      callId: `call-${++this.#calls}`,
+    };
+    const request = createRequest<Runtime>({
+      server,
+      name: tool,
+      args,
+      headers: options.headers ?? {},
+      meta: options.meta ?? {},
+      runtime: options.runtime ?? ({} as Runtime), // a runtime has optional parts only; who narrows it passes one
+      signal: options.signal ? AbortSignal.any([options.signal, this.#abort.signal]) : this.#abort.signal,
+    });
+    const core = (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner);
+    const outcome = await composeInterceptors<Runtime, Extra>(this.#options.interceptors ?? [], core)(request);
+    if (this.#options.toolErrors === "throw" && isToolResult(outcome) && outcome.isError) {
+      throw resultError(server, tool, outcome);
+    }
+    return outcome;
+  }
+
+  async dispatch(
+    name: string,
+    args: Record<string, unknown> = {},
+    options: CallOptions<Runtime> = {},
+  ): Promise<ToolCallOutcome<Extra>> {
+    if (!this.#routes.has(name)) await this.listTools();
+    const route = this.#routes.get(name);
+    if (route) return this.callTool(route.server, route.wireName, args, options);
+    const near = didYouMean(name, [...this.#routes.keys()]);
+    const down = this.servers().filter(({ health }) => health === "down");
+    const missing = down.map(({ server }) => `"${server}"`).join(", ");
+    const hint = near
+      ? `did you mean "${near}"?`
+      : missing
+        ? `these servers are not reachable now: ${missing}`
+        : "listTools() tells the names";
+    throw new ConfigError(`there is no tool "${name}"; ${hint}`, { code: "unknown_tool", data: { name, near } });
+  }
+
+  async readResources(server: string, uris?: readonly string[]): Promise<readonly ResourceBlob[]> {
+    const entry = this.#entry(server);
+    const wanted = uris ?? (await listResourcesOf(entry.server)).map(({ uri }) => uri);
+    const blobs = await Promise.all(wanted.map((uri) => readResource(entry.server, uri)));
+    return blobs.flat();
+  }
+
+  async getPrompt(server: string, name: string, args: Record<string, string> = {}): Promise<readonly PromptMessage[]> {
+    return getPromptOf(this.#entry(server).server, name, args);
+  }
+
+  servers(): readonly ServerInfo[] {
+    return [...this.#entries.values()].map(({ server }) => server.info);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      this.#abort.abort(closedError());
+      const all = [...this.#entries.values()].map(({ server }) => server.close());
+      await bounded(Promise.allSettled(all), CLOSE_MS);
+    })();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #entry(name: string): Entry {
+    if (this.#abort.signal.aborted) throw closedError();
+    const entry = this.#entries.get(name);
+    if (entry) return entry;
+    const known = [...this.#entries.keys()];
+    const near = didYouMean(name, known);
+    const hint = near ? `did you mean "${near}"?` : `configured servers: ${known.join(", ") || "none"}`;
+    throw new ConfigError(`there is no server "${name}"; ${hint}`, { code: "unknown_server", data: { name, near } });
+  }
+
+  /** Asks the named servers, or all, at once; one that fails is left out unless it is `required`. */
+  async #fromAll<T>(
+    names: readonly string[],
+    ask: (entry: Entry) => Promise<T>,
+  ): Promise<{ name: string; value: T }[]> {
+    const entries = (names.length > 0 ? names : [...this.#entries.keys()]).map((name) => this.#entry(name));
+    if (this.#abort.signal.aborted) throw closedError();
+    const outcomes = await Promise.allSettled(entries.map(ask));
+    const found: { name: string; value: T }[] = [];
+    for (const [index, outcome] of outcomes.entries()) {
+      const server = entries[index]?.server;
+      if (!server) continue;
+      if (outcome.status === "fulfilled") found.push({ name: server.name, value: outcome.value });
+      // everything below throws Tenon's errors only
+      else if (server.config.required || server.closed) throw outcome.reason as TenonError;
+    }
+    return found;
+  }
+}
+
+/**
+ * A client for many MCP servers at once. Nothing is connected until it is used.
+ *
+ * @example
+ * await using client = createClient({ servers: { order: { url: "http://127.0.0.1:8030/mcp" } } });
+ * const result = await client.callTool("order", "query_order", { order_id: "ORD-001" });
+ * @throws ConfigError for an option that is unknown or wrong
+ */
+export function createClient<Runtime extends ToolRuntime = ToolRuntime, Extra = never>(
+  options: ClientOptions<Runtime, Extra>,
+): Client<Runtime, Extra> {
+  checkClientOptions(options);
+  return new TenonClient(options);
+}

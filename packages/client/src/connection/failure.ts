@@ -1,0 +1,195 @@
+import {
+  ProtocolErrorCode,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  ProtocolError as SdkProtocolError,
+} from "@modelcontextprotocol/client";
+import { AuthError, ConnectionError, isRecord, ProtocolError, TenonError } from "@tenon/core";
+import { StreamEndedError } from "./transport.ts";
+
+/** What went wrong, whether the request can have run, and whether the connection is of further use. */
+export interface Failure {
+  readonly error: TenonError;
+  readonly ran: "no" | "maybe";
+  readonly dead: boolean;
+}
+
+/** Where a request went, for the error's words. */
+export interface Target {
+  readonly server: string;
+  /** Its address or command line. */
+  readonly place: string;
+  /** The request, for example `tools/call query_order`. */
+  readonly what: string;
+  /** True on a connection with a session id of the older revision. */
+  readonly session: boolean;
+}
+
+const NEVER_CONNECTED = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+function* causes(error: unknown): Generator<object> {
+  const queue = [error];
+  for (let steps = 0; queue.length > 0 && steps < 20; steps++) {
+    const next = queue.shift();
+    if (typeof next !== "object" || next === null) continue;
+    yield next;
+    if ("cause" in next) queue.push(next.cause);
+    if ("errors" in next && Array.isArray(next.errors)) queue.push(...next.errors);
+  }
+}
+
+/** The operating system's or the HTTP client's code for a connection that was never made, for example `ECONNREFUSED`. */
+export function refusalCode(error: unknown): string | undefined {
+  for (const cause of causes(error)) {
+    if (!("code" in cause) || typeof cause.code !== "string") continue;
+    if (NEVER_CONNECTED.has(cause.code)) return cause.code;
+    if ("syscall" in cause && typeof cause.syscall === "string" && /^(connect|spawn)/.test(cause.syscall)) {
+      return cause.code;
+    }
+  }
+  return undefined;
+}
+
+function rpcErrorIn(text: unknown): { code: number; message: string; data: unknown } | undefined {
+  if (typeof text !== "string") return undefined;
+  try {
+    const body: unknown = JSON.parse(text);
+    const error = isRecord(body) ? body.error : undefined;
+    if (!isRecord(error) || typeof error.code !== "number") return undefined;
+    return { code: error.code, message: String(error.message ?? ""), data: error.data };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The error for a server that cannot be reached; nothing ran. */
+export function unreachable(
+  target: Omit<Target, "what" | "session">,
+  reason: string,
+  cause?: unknown,
+): ConnectionError {
+  return new ConnectionError(
+    `server "${target.server}" cannot be reached at ${target.place}: ${reason}. Check that it is running and that the ` +
+      "address or command is right; the next call tries again",
+    { code: "unreachable", server: target.server, retryable: true, maybeExecuted: false, cause },
+  );
+}
+
+function lost({ server, place, what }: Target, reason: string, cause: unknown): Failure {
+  const error = new ConnectionError(
+    `the connection to server "${server}" (${place}) was lost during ${what}: ${reason}. The request may have taken ` +
+      "effect: check before you repeat it",
+    { code: "lost", server, retryable: true, maybeExecuted: true, cause },
+  );
+  return { error, ran: "maybe", dead: true };
+}
+
+function refused({ server, what }: Target, code: number, message: string, data: unknown, cause: unknown): Failure {
+  const hint =
+    code === ProtocolErrorCode.MissingRequiredClientCapability
+      ? " (the server needs something this client does not offer; for questions to a person set `elicitation`)"
+      : "";
+  const error = new ProtocolError(`server "${server}" refused ${what}: ${message} (JSON-RPC ${code})${hint}`, {
+    code: "rpc_error",
+    server,
+    data: { code, ...(data !== undefined && { data }) },
+    cause,
+  });
+  return { error, ran: "no", dead: false };
+}
+
+function timedOut({ server, what }: Target, cause: unknown): Failure {
+  const error = new ConnectionError(`${what} on server "${server}" got no answer in time`, {
+    code: "timeout",
+    server,
+    retryable: true,
+    maybeExecuted: true,
+    cause,
+  });
+  return { error, ran: "maybe", dead: false };
+}
+
+function badAnswer({ server, what }: Target, reason: string, cause: unknown): Failure {
+  const error = new ProtocolError(`server "${server}" answered ${what} against the protocol: ${reason}`, {
+    code: "bad_answer",
+    server,
+    maybeExecuted: true,
+    cause,
+  });
+  return { error, ran: "maybe", dead: false };
+}
+
+function httpFailure(target: Target, error: SdkHttpError): Failure {
+  const { server, place, what, session } = target;
+  const { status, text } = error.data;
+  const details = { server, data: { status }, cause: error };
+  if (status === 401 || status === 403) {
+    const code = status === 401 ? "unauthorized" : "forbidden";
+    const todo =
+      status === 401 ? "send a valid credential in the server's headers" : "use a credential with more rights";
+    const message = `server "${server}" (${place}) refused ${what} with HTTP ${status}: ${todo}`;
+    return { error: new AuthError(message, { ...details, code }), ran: "no", dead: false };
+  }
+  const rpc = rpcErrorIn(text);
+  // some servers that lost their sessions answer 400 although the revision asks for 404
+  if (session && (status === 404 || (status === 400 && /session|not initialized/i.test(rpc?.message ?? "")))) {
+    const message = `server "${server}" (${place}) has forgotten the session of this client; ${what} did not run`;
+    const options = { ...details, code: "session_lost", retryable: true, maybeExecuted: false };
+    return { error: new ConnectionError(message, options), ran: "no", dead: true };
+  }
+  if (rpc) return refused(target, rpc.code, rpc.message, rpc.data, error);
+  const ran = status >= 500 && status !== 503 ? "maybe" : "no";
+  const shown = typeof text === "string" && text !== "" ? `: ${text.slice(0, 200)}` : "";
+  const message = `server "${server}" (${place}) answered ${what} with HTTP ${status}${shown}`;
+  const retryable = status === 429 || status >= 500;
+  return {
+    error: new ConnectionError(message, { ...details, code: "http_error", retryable, maybeExecuted: ran === "maybe" }),
+    ran,
+    dead: false,
+  };
+}
+
+/** Makes one of Tenon's errors of whatever the SDK or the network threw, and says what it means for a retry. */
+export function classify(thrown: unknown, target: Target): Failure {
+  if (thrown instanceof TenonError) {
+    return { error: thrown, ran: thrown.maybeExecuted === false ? "no" : "maybe", dead: false };
+  }
+  if (SdkProtocolError.isInstance(thrown)) {
+    return refused(target, thrown.code, thrown.message, thrown.data, thrown);
+  }
+  if (SdkHttpError.isInstance(thrown)) return httpFailure(target, thrown);
+  const code = refusalCode(thrown);
+  if (code) return { error: unreachable(target, code, thrown), ran: "no", dead: true };
+  if (thrown instanceof StreamEndedError) return lost(target, thrown.message, thrown);
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  if (SdkError.isInstance(thrown)) {
+    switch (thrown.code) {
+      case SdkErrorCode.NotConnected:
+        return { error: unreachable(target, "the connection was closed", thrown), ran: "no", dead: true };
+      case SdkErrorCode.RequestTimeout:
+        return timedOut(target, thrown);
+      case SdkErrorCode.ConnectionClosed:
+        return lost(target, "it was closed", thrown);
+      case SdkErrorCode.InvalidResult:
+      case SdkErrorCode.UnsupportedResultType:
+      case SdkErrorCode.ClientHttpUnexpectedContent:
+      case SdkErrorCode.MethodNotSupportedByProtocolVersion:
+        return badAnswer(target, message, thrown);
+      case SdkErrorCode.EraNegotiationFailed:
+        return { error: unreachable(target, message, thrown), ran: "no", dead: true };
+    }
+  }
+  if (thrown instanceof Error && thrown.message === "Not connected") {
+    return { error: unreachable(target, "the connection was closed", thrown), ran: "no", dead: true };
+  }
+  const parsing = thrown instanceof SyntaxError || (thrown instanceof Error && thrown.name === "ZodError");
+  return parsing ? badAnswer(target, message, thrown) : lost(target, message, thrown);
+}

@@ -1,0 +1,156 @@
+import { ConnectionError, type TenonError } from "@tenon/core";
+import type { ServerConfig, ServerInfo } from "../types.ts";
+import { type Connection, type ConnectionHooks, openConnection } from "./connection.ts";
+import { classify } from "./failure.ts";
+
+/** How long a server that only knows the older revision is not asked for the newer one again, in milliseconds. */
+const REMEMBER_LEGACY_MS = 10 * 60_000;
+
+function closedError(server: string): ConnectionError {
+  return new ConnectionError(`the client was closed; server "${server}" can no longer be used. Create a new client`, {
+    code: "closed",
+    server,
+    maybeExecuted: false,
+  });
+}
+
+/** One configured server: at most one shared connection, opened on use and replaced when it dies. */
+export class Server {
+  readonly name: string;
+  readonly config: ServerConfig;
+  readonly #hooks: ConnectionHooks;
+  readonly #onState: (info: ServerInfo) => void;
+  #current: Connection | undefined;
+  #opening: Promise<Connection> | undefined;
+  readonly #closing = new AbortController();
+  readonly #leftovers = new Set<Promise<void>>();
+  #legacyUntil = 0;
+  #info: ServerInfo;
+
+  constructor(name: string, config: ServerConfig, hooks: ConnectionHooks, onState: (info: ServerInfo) => void) {
+    this.name = name;
+    this.config = config;
+    this.#hooks = hooks;
+    this.#onState = onState;
+    this.#info = { server: name, health: "idle", problems: [] };
+  }
+
+  get info(): ServerInfo {
+    return this.#info;
+  }
+
+  get closed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** The shared connection; opens one if there is none, once for all who wait. */
+  connection(): Promise<Connection> {
+    if (this.#closing.signal.aborted) return Promise.reject(closedError(this.name));
+    if (this.#current && !this.#current.gone) return Promise.resolve(this.#current);
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  /**
+   * Runs `use` on the shared connection. It is repeated once, on a new connection, only when the request surely did not
+   * run: the connection was refused or gone before the request was written, or the session was unknown to the server.
+   * @param safe the request only reads, so it is also repeated when the connection was lost on the way
+   * @throws TenonError whatever `use` threw, classified
+   */
+  async use<T>(what: string, use: (connection: Connection) => Promise<T>, safe = false): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const reused = this.#current !== undefined && !this.#current.gone;
+      const connection = await this.connection();
+      try {
+        return await use(connection);
+      } catch (thrown) {
+        const target = { server: this.name, place: connection.place, what, session: connection.hasSession };
+        const failure = classify(thrown, target);
+        if (this.#closing.signal.aborted && failure.error.code === "lost") {
+          const message = `the client was closed during ${what} on server "${this.name}"; it may have taken effect`;
+          throw new ConnectionError(message, { code: "closed", server: this.name, maybeExecuted: true, cause: thrown });
+        }
+        if (failure.dead) this.#drop(connection, failure.error);
+        if (attempt === 1 && reused && failure.dead && (safe || failure.ran === "no")) continue;
+        throw failure.error;
+      }
+    }
+  }
+
+  /** Tells what is wrong with the server's lists, beside its health. */
+  report(problems: ServerInfo["problems"], error?: TenonError): void {
+    const { error: _old, ...rest } = this.#info;
+    const keep = this.#info.health === "down" ? _old : undefined;
+    const now = error ? { code: error.code, message: error.message } : keep;
+    this.#info = { ...rest, problems, ...(now && { error: now }) };
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all([this.#current?.close(), this.#opening?.catch(() => {})]);
+    await Promise.all(this.#leftovers);
+    this.#setHealth({ health: "idle" });
+  }
+
+  async #open(): Promise<Connection> {
+    this.#setHealth({ health: "connecting" });
+    try {
+      const legacyFirst = Date.now() < this.#legacyUntil;
+      const connection = await openConnection(this.name, this.config, this.#hooks, {
+        legacyFirst,
+        signal: this.#closing.signal,
+        onClosing: (closing) => this.#track(closing),
+      });
+      if (this.#closing.signal.aborted) {
+        this.#track(connection.close());
+        throw closedError(this.name);
+      }
+      this.#legacyUntil = connection.era === "legacy" ? Date.now() + REMEMBER_LEGACY_MS : 0;
+      this.#current = connection;
+      connection.onGone = () => this.#drop(connection, undefined);
+      this.#setUp(connection);
+      return connection;
+    } catch (error) {
+      if (this.#closing.signal.aborted) throw closedError(this.name);
+      const { error: known } = classify(error, { server: this.name, place: "", what: "the handshake", session: false });
+      this.#setHealth({ health: "down", error: { code: known.code, message: known.message } });
+      throw known;
+    }
+  }
+
+  #track(closing: Promise<void>): void {
+    this.#leftovers.add(closing);
+    void closing.finally(() => this.#leftovers.delete(closing));
+  }
+
+  #setUp(connection: Connection): void {
+    const version = connection.sdk.getServerVersion();
+    const revision = connection.sdk.getNegotiatedProtocolVersion();
+    const instructions = connection.sdk.getInstructions();
+    this.#setHealth({
+      health: "up",
+      era: connection.era,
+      ...(revision !== undefined && { revision }),
+      ...(version && { implementation: { name: version.name, version: version.version } }),
+      ...(instructions !== undefined && { instructions }),
+    });
+  }
+
+  #drop(connection: Connection, error: TenonError | undefined): void {
+    if (this.#current !== connection) return;
+    this.#current = undefined;
+    this.#track(connection.retire());
+    if (this.#closing.signal.aborted) return;
+    const reason = error
+      ? { code: error.code, message: error.message }
+      : { code: "lost", message: `the connection to server "${this.name}" ended; the next use opens a new one` };
+    this.#setHealth({ health: "down", error: reason });
+  }
+
+  #setHealth(change: Omit<ServerInfo, "server" | "problems">): void {
+    this.#info = Object.freeze({ server: this.name, ...change, problems: this.#info.problems });
+    this.#onState(this.#info);
+  }
+}

@@ -1,0 +1,158 @@
+import type {
+  JSONRPCMessage,
+  JSONRPCNotification,
+  MessageExtraInfo,
+  Transport,
+  TransportSendOptions,
+} from "@modelcontextprotocol/client";
+import { isRecord } from "@tenon/core";
+import { currentExchange, type Exchange, withExchange } from "./exchange.ts";
+
+/** The exchange over HTTP ended without an answer: an event stream that closed, or a 202. */
+export class StreamEndedError extends Error {
+  constructor() {
+    super("the response ended without an answer");
+    this.name = "StreamEndedError";
+  }
+}
+
+interface Pending {
+  readonly method: string;
+  readonly exchange: Exchange | undefined;
+  answered: boolean;
+}
+
+/** A valid stand-in for an answer that is read raw; errors and questions still go through the SDK's checks. */
+function standIn(method: string, raw: Record<string, unknown>): Record<string, unknown> {
+  const key = method === "tools/call" ? "content" : (method.split("/")[0] ?? method);
+  const kind = "resultType" in raw ? { resultType: raw.resultType } : {};
+  return { ...kind, ttlMs: 0, cacheScope: "private", [key]: [] };
+}
+
+/**
+ * Wraps any transport of the SDK and adds what the SDK lacks: a request whose HTTP response ends without an answer fails
+ * at once instead of waiting for its timeout, and the answers of chosen methods are kept raw for element-wise checks.
+ */
+export class TapTransport implements Transport {
+  onclose: (() => void) | undefined = undefined;
+  onerror: ((error: Error) => void) | undefined = undefined;
+  // the SDK's interface declares the callback generic
+  onmessage: (<T extends JSONRPCMessage>(message: T, extra?: MessageExtraInfo) => void) | undefined = undefined;
+  readonly #inner: Transport;
+  readonly #pending = new Map<string | number, Pending>();
+
+  constructor(inner: Transport) {
+    this.#inner = inner;
+    inner.onmessage = (message, extra) => this.onmessage?.(this.#receive(message), extra);
+    inner.onerror = (error) => this.onerror?.(error);
+    inner.onclose = () => this.onclose?.();
+  }
+
+  get sessionId(): string | undefined {
+    return this.#inner.sessionId;
+  }
+
+  get hasPerRequestStream(): boolean {
+    return this.#inner.hasPerRequestStream === true;
+  }
+
+  start(): Promise<void> {
+    return this.#inner.start();
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#inner.setProtocolVersion?.(version);
+  }
+
+  setSupportedProtocolVersions(versions: string[]): void {
+    this.#inner.setSupportedProtocolVersions?.(versions);
+  }
+
+  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    if (!("method" in message)) return this.#inner.send(message, options);
+    if (!("id" in message)) return withExchange(this.#exchangeOf(message), () => this.#inner.send(message, options));
+    const exchange = currentExchange();
+    const pending: Pending = { method: message.method, exchange, answered: false };
+    this.#pending.set(message.id, pending);
+    const forget = () => this.#pending.delete(message.id);
+    options?.requestSignal?.addEventListener("abort", forget, { once: true });
+    if (exchange) exchange.streaming = undefined;
+    let streamEnded = () => {};
+    const ended = new Promise<void>((resolve) => {
+      streamEnded = resolve;
+    });
+    const onRequestStreamEnd = () => {
+      options?.onRequestStreamEnd?.();
+      streamEnded();
+    };
+    try {
+      await this.#inner.send(message, { ...options, onRequestStreamEnd });
+      if (!this.hasPerRequestStream || exchange === undefined || pending.answered) return;
+      // a transport that is not ours does not tell; then only the end of its stream counts
+      if (exchange.streaming !== false) await ended;
+      if (!pending.answered) throw new StreamEndedError();
+    } catch (error) {
+      forget();
+      throw error;
+    }
+  }
+
+  /** A cancellation goes out with the headers of its request, whoever's code caused it; other notifications with none. */
+  #exchangeOf(notification: JSONRPCNotification): Exchange {
+    const id = notification.method === "notifications/cancelled" ? notification.params?.requestId : undefined;
+    const known =
+      typeof id === "string" || typeof id === "number" ? this.#pending.get(id)?.exchange?.headers : undefined;
+    return known ? { headers: known } : {};
+  }
+
+  #progress(message: { method: string; params?: Record<string, unknown> | undefined }): void {
+    if (message.method !== "notifications/progress" || !message.params) return;
+    const { progressToken: id, progress, total, message: text } = message.params;
+    // the SDK uses a request's id as its token
+    const pending = typeof id === "string" || typeof id === "number" ? this.#pending.get(id) : undefined;
+    if (typeof progress !== "number") return;
+    pending?.exchange?.onProgress?.({
+      progress,
+      ...(typeof total === "number" && { total }),
+      ...(typeof text === "string" && { message: text }),
+    });
+  }
+
+  #receive<T extends JSONRPCMessage>(message: T): T {
+    if ("method" in message) this.#progress(message);
+    if ("method" in message || !("id" in message) || message.id === undefined) return message;
+    const pending = this.#pending.get(message.id);
+    if (!pending) return message;
+    this.#pending.delete(message.id);
+    pending.answered = true;
+    const { exchange, method } = pending;
+    if (!exchange || exchange.rawMethod !== method || !("result" in message) || !isRecord(message.result))
+      return message;
+    const raw: Record<string, unknown> = message.result;
+    if (raw.resultType !== undefined && raw.resultType !== "complete") return message;
+    exchange.raw = raw;
+    return { ...message, result: standIn(method, raw) };
+  }
+}
+
+/** The same around a child process; `pid` and `stderr` are how the SDK recognises one (it then probes for the era in place). */
+export class ChildTapTransport extends TapTransport {
+  readonly #child: { readonly pid: number | null; readonly stderr: unknown };
+
+  constructor(inner: Transport & { readonly pid: number | null; readonly stderr: unknown }) {
+    super(inner);
+    this.#child = inner;
+  }
+
+  get pid(): number | null {
+    return this.#child.pid;
+  }
+
+  get stderr(): unknown {
+    return this.#child.stderr;
+  }
+}

@@ -1,0 +1,50 @@
+import {
+  type ElicitRequest,
+  type ElicitResult,
+  ProtocolErrorCode,
+  ProtocolError as SdkProtocolError,
+} from "@modelcontextprotocol/client";
+import { ProtocolError, TenonError } from "@tenon/core";
+import { cancelled } from "./connection/deadline.ts";
+import type { ActiveCall } from "./connection/exchange.ts";
+import { askHandler, parseQuestion } from "./questions.ts";
+import type { ElicitationHandler } from "./types.ts";
+
+function cannotInterrupt(server: string): ProtocolError {
+  return new ProtocolError(
+    `server "${server}" speaks the older revision of the protocol, where a question lives inside the running call, so ` +
+      'the call cannot be suspended and resumed later. Give createClient `elicitation: handler` instead of "interrupt" ' +
+      "to answer it while the call waits, or use a server of the newer revision",
+    { code: "legacy_question", server },
+  );
+}
+
+/**
+ * Answers a question that a legacy server pushed inside a call. The clocks of the calls it may belong to stand still
+ * meanwhile. When it cannot be answered, the server gets a JSON-RPC error and the call, where it is known, fails with
+ * the reason.
+ */
+export async function answerLegacyQuestion(
+  elicitation: ElicitationHandler | "interrupt",
+  server: string,
+  params: ElicitRequest["params"],
+  calls: readonly ActiveCall[],
+  signal: AbortSignal,
+): Promise<ElicitResult> {
+  const [call] = calls.length === 1 ? calls : [];
+  const resume = calls.map(({ deadline }) => deadline.pause());
+  try {
+    if (elicitation === "interrupt") throw cannotInterrupt(server);
+    const question = parseQuestion(server, params);
+    const until = call ? AbortSignal.any([signal, call.deadline.signal]) : signal;
+    const onAbort = () => call?.deadline.error ?? cancelled(server, "a question", until.reason, true);
+    return await askHandler(elicitation, question, call?.source ?? { server }, until, onAbort);
+  } catch (error) {
+    // everything above throws Tenon's errors; the server learns the reason, the caller gets the error itself
+    const reason = error instanceof Error ? error.message : String(error);
+    if (error instanceof TenonError) call?.deadline.fail(error);
+    throw new SdkProtocolError(ProtocolErrorCode.InvalidRequest, reason);
+  } finally {
+    for (const go of resume) go();
+  }
+}

@@ -1,0 +1,92 @@
+import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import type { ClientOptions, ServerConfig } from "./types.ts";
+
+const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const COMMON = ["required", "connectTimeoutMs"];
+const KINDS = {
+  url: ["url", "headers", ...COMMON],
+  command: ["command", "args", "env", "cwd", ...COMMON],
+  transport: ["transport", ...COMMON],
+};
+
+function wrong(message: string): never {
+  throw new ConfigError(message, { code: "invalid_option" });
+}
+
+function checkTexts(value: unknown, where: string): void {
+  if (value === undefined) return;
+  if (!isRecord(value)) wrong(`${where} must be an object of texts`);
+  for (const [key, item] of Object.entries(value)) {
+    if (typeof item !== "string") wrong(`${where}.${key} must be a text, got ${JSON.stringify(item) ?? typeof item}`);
+  }
+}
+
+function checkUrl(url: unknown, where: string): void {
+  const parsed = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
+  if (!parsed || !["http:", "https:"].includes(parsed.protocol)) {
+    wrong(
+      `${where}.url must be an http or https address such as http://127.0.0.1:8030/mcp, got ${JSON.stringify(url)}`,
+    );
+  }
+}
+
+function checkServer(config: ServerConfig, where: string): void {
+  if (!isRecord(config)) wrong(`${where} must be an object with url, command or transport`);
+  const kinds = (["url", "command", "transport"] as const).filter((kind) => kind in config);
+  const [kind] = kinds;
+  // a misspelt key is the likelier reason for a missing kind
+  if (!kind) checkOptions(config, [...new Set(Object.values(KINDS).flat())], where);
+  if (!kind || kinds.length > 1) {
+    wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
+  }
+  checkOptions(config, KINDS[kind], where);
+  const { connectTimeoutMs } = config;
+  if (connectTimeoutMs !== undefined && !(connectTimeoutMs > 0)) {
+    wrong(`${where}.connectTimeoutMs must be a positive number of milliseconds, got ${connectTimeoutMs}`);
+  }
+  if ("url" in config) {
+    checkUrl(config.url, where);
+    checkTexts(config.headers, `${where}.headers`);
+  } else if ("command" in config) {
+    if (typeof config.command !== "string" || config.command === "") wrong(`${where}.command must be a text`);
+    if (config.args !== undefined && !Array.isArray(config.args)) wrong(`${where}.args must be a list of texts`);
+    checkTexts(config.env, `${where}.env`);
+  } else if (typeof config.transport !== "function") {
+    wrong(`${where}.transport must be a function that makes a transport`);
+  }
+}
+
+function checkChoice(value: unknown, choices: readonly string[], where: string): void {
+  if (value === undefined || (typeof value === "string" && choices.includes(value))) return;
+  wrong(`${where} must be one of ${choices.join(", ")}, got ${JSON.stringify(value) ?? typeof value}`);
+}
+
+/**
+ * Refuses what `createClient` would not understand.
+ * @throws ConfigError `unknown_option` with "did you mean", or `invalid_option`
+ */
+export function checkClientOptions<Options extends object>(options: Options & Pick<ClientOptions, "servers">): void {
+  const where = "createClient(options)";
+  const known = ["servers", "interceptors", "events", "elicitation", "naming", "toolErrors", "logLevel", "info"];
+  checkOptions(options, known, where);
+  const given: Record<string, unknown> = { ...options };
+  if (!isRecord(given.servers)) wrong(`${where}.servers must be an object of server configurations`);
+  for (const [name, config] of Object.entries(options.servers)) {
+    if (name === "") wrong(`${where}.servers has a server without a name`);
+    checkServer(config, `servers.${name}`);
+  }
+  if (given.events !== undefined) {
+    if (!isRecord(given.events)) wrong(`${where}.events must be an object of handlers`);
+    checkOptions(given.events, ["onProgress", "onLog", "onServerState", "onHandlerError"], `${where}.events`);
+  }
+  if (typeof given.elicitation !== "function") checkChoice(given.elicitation, ["interrupt"], `${where}.elicitation`);
+  if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
+  checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
+  checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);
+}
+
+/** Refuses unknown keys in the options of one call. @throws ConfigError `unknown_option` */
+export function checkCallOptions(options: object): void {
+  const known = "signal timeoutMs totalTimeoutMs headers meta runtime onProgress onLog driver".split(" ");
+  checkOptions(options, known, "callTool(…, options)");
+}

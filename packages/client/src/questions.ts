@@ -1,0 +1,134 @@
+import type { ElicitResult } from "@modelcontextprotocol/client";
+import { ConfigError, isRecord, type JsonObject, ProtocolError, TenonError } from "@tenon/core";
+import { withSignal } from "./connection/deadline.ts";
+import { checkAnswer, parseFields } from "./fields.ts";
+import { textAt } from "./pages.ts";
+import type { ElicitationAnswer, ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
+
+const MAX_ATTEMPTS = 3;
+
+/**
+ * Reads the parameters of an `elicitation/create`.
+ * @throws ProtocolError `unsupported_question`
+ */
+export function parseQuestion(server: string, params: unknown): ElicitationRequest {
+  const given = isRecord(params) ? params : {};
+  const message = textAt(given, "message") ?? "";
+  if (given.mode === "url") {
+    const url = textAt(given, "url");
+    if (url === undefined || !URL.canParse(url)) {
+      throw new ProtocolError(`server "${server}" asks to open an address that is none: ${JSON.stringify(given.url)}`, {
+        code: "unsupported_question",
+        server,
+      });
+    }
+    const elicitationId = textAt(given, "elicitationId");
+    return { mode: "url", message, url, ...(elicitationId !== undefined && { elicitationId }) };
+  }
+  const fields = parseFields(given.requestedSchema);
+  return { mode: "form", message, fields, schema: given.requestedSchema as JsonObject }; // parseFields found an object
+}
+
+/**
+ * Reads the questions of one round.
+ * @throws ProtocolError `unsupported_question` for a kind of input this client does not offer
+ */
+export function parseQuestions(
+  server: string,
+  inputRequests: Readonly<Record<string, unknown>>,
+): Record<string, ElicitationRequest> {
+  const entries = Object.entries(inputRequests).map(([key, request]): [string, ElicitationRequest] => {
+    const method = isRecord(request) ? request.method : undefined;
+    if (isRecord(request) && method === "elicitation/create") return [key, parseQuestion(server, request.params)];
+    throw new ProtocolError(
+      `server "${server}" asks for ${JSON.stringify(method) ?? "nothing"}, which this client does not offer; it answers elicitation/create only`,
+      { code: "unsupported_question", server, data: { key } },
+    );
+  });
+  return Object.fromEntries(entries);
+}
+
+/** What is wrong with an answer, as one line, or undefined. */
+function answerProblem(question: ElicitationRequest, answer: unknown): string | undefined {
+  if (!isRecord(answer)) return 'an answer must be { action: "accept" | "decline" | "cancel", content? }';
+  const { action, content } = answer;
+  if (action === "decline" || action === "cancel") return undefined;
+  if (action !== "accept") return `action must be accept, decline or cancel, got ${JSON.stringify(action)}`;
+  if (question.mode === "url") return undefined;
+  if (content !== undefined && !isRecord(content)) return "content must be an object";
+  const issues = checkAnswer(question.fields, content);
+  return issues.length === 0 ? undefined : issues.map(({ field, message }) => `${field} ${message}`).join("; ");
+}
+
+/** An answer as the wire carries it: content only where a form was accepted. */
+function onWire(question: ElicitationRequest, answer: ElicitationAnswer): ElicitResult {
+  if (answer.action !== "accept") return { action: answer.action };
+  return question.mode === "url" ? { action: "accept" } : { action: "accept", content: { ...answer.content } };
+}
+
+function invalidAnswer(server: string, problem: string): ProtocolError {
+  return new ProtocolError(`the answer to the question of server "${server}" cannot be sent: ${problem}`, {
+    code: "invalid_answer",
+    server,
+    data: { problem },
+  });
+}
+
+/**
+ * Checks the answers a driver gave, by key.
+ * @throws ProtocolError `invalid_answer`
+ */
+export function checkAnswers(
+  server: string,
+  questions: Readonly<Record<string, ElicitationRequest>>,
+  answers: Readonly<Record<string, ElicitationAnswer>>,
+): Record<string, ElicitResult> {
+  const entries = Object.entries(questions).map(([key, question]): [string, ElicitResult] => {
+    const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
+    const problem = answerProblem(question, answer);
+    if (problem !== undefined || answer === undefined) throw invalidAnswer(server, `${key}: ${problem}`);
+    return [key, onWire(question, answer)];
+  });
+  return Object.fromEntries(entries);
+}
+
+/**
+ * Lets the handler answer one question. An answer that does not fit is asked for again, with what was wrong in the
+ * message, three times at most.
+ * @throws ProtocolError `invalid_answer`, ConfigError `handler_failed` when the handler throws
+ */
+export async function askHandler(
+  handler: ElicitationHandler,
+  question: ElicitationRequest,
+  source: EventSource,
+  signal: AbortSignal,
+  onAbort: () => TenonError,
+): Promise<ElicitResult> {
+  let asked = question;
+  for (let attempt = 1; ; attempt++) {
+    const answer = await withSignal(runHandler(handler, asked, source, signal), signal, onAbort);
+    const problem = answerProblem(question, answer);
+    if (problem === undefined) return onWire(question, answer);
+    if (attempt === MAX_ATTEMPTS) throw invalidAnswer(source.server, problem);
+    asked = { ...question, message: `${question.message}\n(${problem})` };
+  }
+}
+
+async function runHandler(
+  handler: ElicitationHandler,
+  question: ElicitationRequest,
+  source: EventSource,
+  signal: AbortSignal,
+): Promise<ElicitationAnswer> {
+  try {
+    return await handler(question, { ...source, signal });
+  } catch (cause) {
+    if (cause instanceof TenonError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError(`the elicitation handler threw on a question of server "${source.server}": ${reason}`, {
+      code: "handler_failed",
+      server: source.server,
+      cause,
+    });
+  }
+}
