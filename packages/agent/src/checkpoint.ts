@@ -1,0 +1,86 @@
+/**
+ * Everything that leans on LangGraph's private run configuration, in one place: contract tests beside this file fail when a
+ * new LangGraph minor changes it, so the peer range stays pinned to one minor.
+ */
+import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
+import { interrupt, isGraphInterrupt, task } from "@langchain/langgraph";
+
+const CALL = "__pregel_call"; // schedules a memoised sub-task of the running task
+const CHECKPOINTER = "__pregel_checkpointer"; // present when the run is saved
+const SCRATCHPAD = "__pregel_scratchpad"; // one fresh object per execution of a task, shared by retries inside it
+const AGENT_TYPE = "ls_agent_type"; // set by LangChain's createAgent on every run
+
+/** The part of a run's configuration (or of a middleware's runtime) this file reads. */
+export interface Execution {
+  readonly configurable?: Readonly<Record<string, unknown>> | undefined;
+}
+
+interface Notes {
+  /** Interrupts that were raised, by tool call: they must leave the task whoever catches them on the way. */
+  readonly parked: Map<string, unknown>;
+  /** Tool calls that run under `mcpMiddleware`. */
+  readonly guarded: Set<string>;
+}
+
+const notes = new WeakMap<object, Notes>();
+
+function notesOf(execution: Execution): Notes | undefined {
+  const scratchpad = execution.configurable?.[SCRATCHPAD];
+  if (typeof scratchpad !== "object" || scratchpad === null) return undefined;
+  let found = notes.get(scratchpad);
+  if (!found) {
+    found = { parked: new Map(), guarded: new Set() };
+    notes.set(scratchpad, found);
+  }
+  return found;
+}
+
+/** Whether the run can be suspended and resumed later: it is inside a graph and its steps are saved. */
+export function canPause(execution: Execution): boolean {
+  return typeof execution.configurable?.[CALL] === "function" && Boolean(execution.configurable[CHECKPOINTER]);
+}
+
+/** Whether the run belongs to LangChain's `createAgent`, whose graph does not follow a tool's `goto`. */
+export function insideCreateAgent(execution: Execution): boolean {
+  return typeof execution.configurable?.[AGENT_TYPE] === "string";
+}
+
+/**
+ * Runs `work` once per task of the graph and returns its recorded result when the task is executed again after a pause.
+ * Calls must come in the same order every time. The result must be JSON. Where nothing is saved, `work` just runs.
+ */
+export async function remember<T>(execution: Execution, name: string, work: () => Promise<T>): Promise<T> {
+  if (!canPause(execution)) return work();
+  const recorded = task({ name }, work);
+  // an interceptor or a connection pool may have left the async context of the run
+  return AsyncLocalStorageProviderSingleton.runWithConfig(execution, () => recorded());
+}
+
+/**
+ * Suspends the run with `payload` and returns the value it is resumed with. The interrupt is parked under `callId`: whoever
+ * catches it on its way out, `rethrowParked` raises it again.
+ */
+export function pause(execution: Execution, callId: string, payload: unknown): unknown {
+  try {
+    return AsyncLocalStorageProviderSingleton.runWithConfig(execution, () => interrupt(payload));
+  } catch (error) {
+    if (isGraphInterrupt(error)) notesOf(execution)?.parked.set(callId, error);
+    throw error;
+  }
+}
+
+/** Raises the interrupt that this call raised before in the same execution, if any. */
+export function rethrowParked(execution: Execution, callId: string): void {
+  const parked = notesOf(execution)?.parked.get(callId);
+  if (parked !== undefined) throw parked;
+}
+
+/** Notes that this call runs under `mcpMiddleware`. */
+export function markGuarded(execution: Execution, callId: string): void {
+  notesOf(execution)?.guarded.add(callId);
+}
+
+/** Whether this call runs under `mcpMiddleware`. */
+export function isGuarded(execution: Execution, callId: string): boolean {
+  return notesOf(execution)?.guarded.has(callId) ?? false;
+}

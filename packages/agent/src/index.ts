@@ -1,0 +1,45 @@
+export {
+  type ActionRequest,
+  type ApprovalDecision,
+  type ApprovalInterrupt,
+  type ApprovalResume,
+  approvals,
+  type ReviewConfig,
+} from "./approvals.ts";
+export type { RunEvent } from "./events.ts";
+export {
+  type InteractiveInput,
+  type InteractiveOptions,
+  type InteractiveResult,
+  runInteractive,
+} from "./interactive.ts";
+export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
+export { type ModelOptions, resolveModel } from "./models.ts";
+export {
+  OfflineModel,
+  type OfflineReply,
+  type OfflineResult,
+  type OfflineRules,
+  type OfflineTool,
+  type OfflineTurn,
+} from "./offline.ts";
+export {
+  type Answer,
+  openQuestions,
+  type Question,
+  type QuestionAction,
+  type RunnableAgent,
+  resumeValue,
+  type ThreadState,
+} from "./open-questions.ts";
+export type { ApprovableTool, ApprovalPolicy, ApprovalRule, DecisionKind } from "./policy.ts";
+export type { ElicitationInterrupt, ElicitationResume } from "./questions.ts";
+export {
+  type AgentClient,
+  type AgentInterceptor,
+  type McpArtifact,
+  type McpStreamChunk,
+  McpTool,
+  type McpToolMetadata,
+  mcpTools,
+} from "./tools.ts";

@@ -1,0 +1,268 @@
+import { ToolMessage } from "@langchain/core/messages";
+import { DynamicStructuredTool, type ToolRunnableConfig } from "@langchain/core/tools";
+import { type Command, isCommand } from "@langchain/langgraph";
+import type { CatalogTool, Client, Interceptor, ToolResult, ToolRuntime } from "@tenon/client";
+import { renderText } from "@tenon/client";
+import {
+  ConfigError,
+  checkOptions,
+  digest,
+  ExecutionError,
+  isRecord,
+  type JsonObject,
+  META,
+  type SerializedError,
+  TenonError,
+} from "@tenon/core";
+import { checkArguments, describeArgumentIssues } from "./arguments.ts";
+import { insideCreateAgent, isGuarded, rethrowParked } from "./checkpoint.ts";
+import { answerCall, copyToolMessage, gotoOf } from "./commands.ts";
+import { durableDriver } from "./questions.ts";
+
+/**
+ * An interceptor of a client whose calls an agent makes: it sees the run's context, state and store in `request.runtime`, and
+ * may answer with a ToolMessage or a Command. `goto: "__end__"` ends the run, with `mcpMiddleware` in the agent.
+ */
+export type AgentInterceptor<Context = unknown, State = unknown> = Interceptor<
+  ToolRuntime<Context, State>,
+  ToolMessage | Command
+>;
+
+/** A client whose interceptors may answer with messages and commands. */
+export type AgentClient<Context = unknown, State = unknown> = Client<
+  ToolRuntime<Context, State>,
+  ToolMessage | Command
+>;
+
+/** What a program can read from a tool's message besides the text the model sees. */
+export interface McpArtifact {
+  /** The tool's structured content, where it has any. */
+  readonly structured?: unknown;
+  /** `_meta` of the result. */
+  readonly meta: Readonly<Record<string, unknown>>;
+  /** Set when the call failed before the tool could answer. */
+  readonly error?: SerializedError;
+}
+
+/** Written to the run's custom stream while a tool works. */
+export type McpStreamChunk = { readonly server: string; readonly tool: string; readonly toolCallId?: string } & (
+  | {
+      readonly type: "mcp_progress";
+      readonly progress: number;
+      readonly total?: number;
+      readonly message?: string;
+      readonly percent?: number;
+    }
+  | { readonly type: "mcp_log"; readonly level: string; readonly logger?: string; readonly data: unknown }
+);
+
+/** Where a LangChain tool comes from, in `tool.metadata.mcp`. */
+export interface McpToolMetadata {
+  readonly server: string;
+  /** Wire name. */
+  readonly tool: string;
+  readonly annotations: CatalogTool["annotations"];
+}
+
+/** What LangChain's and LangGraph's tool nodes add to the configuration of a tool. */
+interface CallConfig extends ToolRunnableConfig {
+  readonly state?: unknown;
+  readonly store?: unknown;
+  readonly toolCallId?: string;
+  readonly writer?: ((chunk: unknown) => void) | null;
+  readonly executionInfo?: { readonly taskId?: string };
+}
+
+type Output = [content: ToolMessage | Command | string, artifact: McpArtifact | undefined];
+
+const failures = new WeakMap<ToolMessage, TenonError>();
+
+/** The error a tool's message stands for, when `mcpTools` turned one into a message. */
+export function failureOf(message: ToolMessage): TenonError | undefined {
+  return failures.get(message);
+}
+
+/** The part of a tool's metadata that `mcpTools` wrote, or undefined for other tools. */
+export function mcpMetadata(tool: { readonly metadata?: unknown }): McpToolMetadata | undefined {
+  const mcp = isRecord(tool.metadata) ? tool.metadata.mcp : undefined;
+  // only mcpTools writes this key, always in this shape
+  return isRecord(mcp) && typeof mcp.server === "string" ? (mcp as unknown as McpToolMetadata) : undefined;
+}
+
+function callIdOf(arg: unknown, config: CallConfig | undefined): string | undefined {
+  if (isRecord(arg) && arg.type === "tool_call" && typeof arg.id === "string") return arg.id;
+  return config?.toolCallId ?? config?.toolCall?.id;
+}
+
+/** A tool of an MCP server as a LangChain tool. Made by `mcpTools`. */
+export class McpTool extends DynamicStructuredTool<JsonObject> {
+  static override lc_name(): string {
+    return "McpTool";
+  }
+
+  // core validates JSON Schema with a library that throws on schemas it cannot read and reports errors with stack traces
+  override async call<
+    Arg extends Parameters<DynamicStructuredTool<JsonObject>["call"]>[0],
+    Config extends ToolRunnableConfig | undefined,
+  >(arg: Arg, config?: Config, tags?: string[]): ReturnType<DynamicStructuredTool<JsonObject>["call"]> {
+    const input: unknown = isRecord(arg) && arg.type === "tool_call" ? arg.args : arg;
+    const issues = checkArguments(this.schema, input);
+    if (issues.length > 0) {
+      const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
+      const id = callIdOf(arg, config);
+      if (id === undefined) throw new ExecutionError(text, { code: "invalid_arguments", data: { issues } });
+      return new ToolMessage({ content: text, tool_call_id: id, name: this.name, status: "error" });
+    }
+    const checked: this = Object.create(this, { schema: { value: {} } });
+    return super.call.call(checked, arg, config, tags);
+  }
+}
+
+function stateOf(state: unknown): unknown {
+  if (!isRecord(state) || !("lg_tool_call" in state)) return state;
+  const { lg_tool_call: _own, ...rest } = state; // added by the tool node for itself
+  return rest;
+}
+
+function toMessage(
+  entry: CatalogTool,
+  id: string,
+  status: "success" | "error",
+  content: string,
+  artifact: McpArtifact,
+): ToolMessage {
+  return new ToolMessage({
+    content,
+    status,
+    artifact,
+    tool_call_id: id,
+    name: entry.name,
+    metadata: { mcp: { server: entry.server, tool: entry.wireName, annotations: entry.annotations } },
+  });
+}
+
+function failed(entry: CatalogTool, id: string, error: TenonError): Output {
+  // the client's own errors say it already
+  const warn = error.maybeExecuted === true && !error.message.includes("may have taken effect");
+  const effect = warn ? " The call may have taken effect on the server: do not repeat it blindly, check first." : "";
+  const message = toMessage(entry, id, "error", `${error.message}${effect}`, { meta: {}, error: error.toJSON() });
+  failures.set(message, error);
+  return [message, undefined];
+}
+
+function answered(entry: CatalogTool, id: string | undefined, result: ToolResult): Output {
+  const text = renderText(result.content, result.structured);
+  const artifact: McpArtifact = {
+    ...(result.structured !== undefined && { structured: result.structured }),
+    meta: result.meta,
+  };
+  if (id === undefined) {
+    if (result.isError) throw new ExecutionError(text || `Tool ${entry.name} failed.`, { code: "tool_error" });
+    return [text, artifact];
+  }
+  // providers refuse an empty tool message
+  const content = text || (result.isError ? "The tool failed without saying why." : "(no output)");
+  return [toMessage(entry, id, result.isError ? "error" : "success", content, artifact), undefined];
+}
+
+function directed(entry: CatalogTool, id: string | undefined, config: CallConfig, command: Command): Output {
+  if (gotoOf(command).length > 0 && insideCreateAgent(config) && !isGuarded(config, id ?? "")) {
+    throw new ConfigError(
+      `An interceptor answered ${entry.name} with a Command whose goto is ${JSON.stringify(gotoOf(command))}, which ` +
+        "createAgent ignores. Add mcpMiddleware() as the first middleware of the agent. The tool itself may have run: do not " +
+        "call it again.",
+      { code: "goto_needs_middleware", server: entry.server },
+    );
+  }
+  return [id === undefined ? command : answerCall(command, { id, name: entry.name }), undefined];
+}
+
+async function callThrough<Context, State>(
+  client: AgentClient<Context, State>,
+  entry: CatalogTool,
+  args: Record<string, unknown>,
+  config: CallConfig,
+): Promise<Output> {
+  const id = callIdOf(undefined, config);
+  const { server, wireName } = entry;
+  if (id !== undefined) rethrowParked(config, id); // a retrying middleware called again: stay suspended
+  const threadId = config.configurable?.thread_id;
+  const taskId = config.executionInfo?.taskId;
+  const callKey = `${taskId ?? "-"}:${id ?? "-"}`;
+  const source = { server, tool: wireName, ...(id !== undefined && { toolCallId: id }) };
+  const write = config.writer ?? undefined;
+  const signal = config.signal;
+  const interrupts = client.elicitation === "interrupt" && id !== undefined;
+  try {
+    const outcome = await client.callTool(server, wireName, args, {
+      ...(signal && { signal }),
+      // outside a graph nothing tells a repetition from a second wish
+      ...(id !== undefined &&
+        taskId !== undefined && {
+          meta: { [META.idempotencyKey]: digest([threadId ?? "-", taskId, id, server, wireName, args]) },
+        }),
+      runtime: {
+        context: config.context as Context, // checked by the agent's contextSchema
+        state: stateOf(config.state) as State, // the graph's state by construction
+        store: config.store,
+        ...(id !== undefined && { toolCallId: id }),
+        ...(typeof threadId === "string" && { threadId }),
+        ...(write && { writer: write }),
+      },
+      ...(write && {
+        onProgress: (event) => write({ type: "mcp_progress", ...source, ...event } satisfies McpStreamChunk),
+        onLog: (event) => write({ type: "mcp_log", ...source, ...event } satisfies McpStreamChunk),
+      }),
+      ...(interrupts && {
+        driver: durableDriver({ execution: config, callKey, toolCallId: id, server, tool: wireName, signal }),
+      }),
+    });
+    if (id !== undefined) rethrowParked(config, id); // an interceptor swallowed the interrupt
+    if (isCommand(outcome)) return directed(entry, id, config, outcome);
+    if (ToolMessage.isInstance(outcome)) {
+      return [
+        copyToolMessage(outcome, { status: outcome.status ?? "success", ...(id && { tool_call_id: id }) }),
+        undefined,
+      ];
+    }
+    return answered(entry, id, outcome);
+  } catch (error) {
+    if (id === undefined) throw error;
+    rethrowParked(config, id);
+    if (signal?.aborted || !(error instanceof TenonError) || error.code === "goto_needs_middleware") throw error;
+    return failed(entry, id, error);
+  }
+}
+
+/**
+ * The tools of a client's catalog as LangChain tools, one per entry, named as in the catalog.
+ *
+ * The model gets the server's JSON Schema unchanged; arguments are checked against it before anything is sent. Whatever goes
+ * wrong reaches the model as a message with status `"error"`; errors of interceptors that are not Tenon's are thrown. The
+ * result's structured content and `_meta` are in the message's artifact (`McpArtifact`).
+ *
+ * @param options.servers configured names of the servers whose tools are wanted; all when left out
+ * @throws ConfigError `code: "unknown_option"` for an option nobody reads
+ * @example
+ * const agent = createAgent({ model, tools: await mcpTools(client), middleware: [mcpMiddleware()], checkpointer });
+ */
+export async function mcpTools<Context = unknown, State = unknown>(
+  client: AgentClient<Context, State>,
+  options: { servers?: readonly string[] } = {},
+): Promise<McpTool[]> {
+  checkOptions(options, ["servers"], "mcpTools(client, options)");
+  const catalog = await client.listTools(...(options.servers ?? []));
+  return catalog.map((entry) => {
+    const metadata: McpToolMetadata = { server: entry.server, tool: entry.wireName, annotations: entry.annotations };
+    return new McpTool({
+      name: entry.name,
+      description: entry.description,
+      schema: entry.inputSchema,
+      responseFormat: "content_and_artifact",
+      metadata: { mcp: metadata },
+      func: (args, _manager, config) =>
+        // the schema check has found an object; the rest of the configuration comes from the tool node
+        callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig),
+    });
+  });
+}

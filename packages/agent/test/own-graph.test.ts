@@ -1,0 +1,62 @@
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { Command, MemorySaver, MessagesAnnotation, StateGraph } from "@langchain/langgraph";
+import { ToolNode } from "@langchain/langgraph/prebuilt";
+import { describe, expect, it } from "vitest";
+import { type AgentInterceptor, type Answer, mcpTools, openQuestions, runInteractive } from "../src/index.ts";
+import { type ScriptedClient, type ScriptedTool, scriptedClient, yesNo } from "./scripted-client.ts";
+
+const pay: ScriptedTool = {
+  run: ({ args, answers }) =>
+    answers ? { text: `paid ${args.to}` } : { ask: { confirm: yesNo(`Pay ${args.to}?`) }, state: String(args.to) },
+};
+const yes: Answer = { answers: { confirm: { action: "accept", content: { ok: true } } } };
+
+/** A graph without createAgent: LangGraph's own tool node, which runs all calls in one task. */
+async function ownGraph(client: ScriptedClient, ...to: string[]) {
+  const tools = await mcpTools(client);
+  return new StateGraph(MessagesAnnotation)
+    .addNode("plan", () => ({
+      messages: [
+        new AIMessage({
+          content: "",
+          tool_calls: to.map((name, i) => ({ name: "mcp_shop_pay", args: { to: name }, id: `c${i}` })),
+        }),
+      ],
+    }))
+    .addNode("tools", new ToolNode(tools), { ends: ["later", "__end__"] })
+    .addNode("later", () => ({ messages: [new AIMessage("later")] }))
+    .addEdge("__start__", "plan")
+    .addEdge("plan", "tools")
+    .compile({ checkpointer: new MemorySaver() });
+}
+
+describe("in a graph of one's own", () => {
+  it("a question pauses and resumes, each leg sent once", async () => {
+    const client = scriptedClient({ pay });
+    const graph = await ownGraph(client, "bob");
+    const result = await runInteractive(graph, "go", { threadId: "t", ask: () => yes });
+    expect(result.reply).toBe("paid bob");
+    expect(client.sent).toHaveLength(2);
+  });
+
+  it("parallel questions of one task are answered with what was asked, never crossed", async () => {
+    const client = scriptedClient({ pay });
+    const graph = await ownGraph(client, "bob", "eve");
+    const result = await runInteractive(graph, "go", { threadId: "t", ask: () => yes });
+    expect(result.messages.filter((message) => ToolMessage.isInstance(message)).map((message) => message.text)).toEqual(
+      ["paid bob", "paid eve"],
+    );
+    expect(client.sent.filter((leg) => leg.answers).every((leg) => leg.state === leg.args.to)).toBe(true);
+    expect(await openQuestions(graph, "t")).toEqual([]);
+  });
+
+  it("a goto goes to the graph's own steps", async () => {
+    const later: AgentInterceptor = async () => new Command({ goto: "later" });
+    const client = scriptedClient({ pay }, { interceptors: [later] });
+    const result = await (await ownGraph(client, "bob")).invoke(
+      { messages: [new HumanMessage("go")] },
+      { configurable: { thread_id: "t" } },
+    );
+    expect(result.messages.map((message) => message.text)).toEqual(["go", "", "Done.", "later"]);
+  });
+});
