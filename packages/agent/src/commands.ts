@@ -16,7 +16,12 @@ export function gotoOf(command: Command): readonly unknown[] {
 /** A copy of a tool message with some fields replaced. */
 export function copyToolMessage(
   message: ToolMessage,
-  changes: { tool_call_id?: string; status?: "success" | "error"; additional_kwargs?: Record<string, unknown> },
+  changes: {
+    tool_call_id?: string;
+    name?: string;
+    status?: "success" | "error";
+    additional_kwargs?: Record<string, unknown>;
+  },
 ): ToolMessage {
   return new ToolMessage({
     content: message.content,
@@ -55,7 +60,11 @@ export function answerCall(
   const kept = messages.map((message) => {
     if (!ToolMessage.isInstance(message) || message.tool_call_id !== call.id) return message;
     answered = true;
-    return change(message.status === undefined ? copyToolMessage(message, { status: "success" }) : message);
+    const { status, name } = message;
+    const complete = status !== undefined && name !== undefined;
+    return change(
+      complete ? message : copyToolMessage(message, { status: status ?? "success", name: name ?? call.name }),
+    );
   });
   if (!answered) {
     kept.push(change(new ToolMessage({ content: "Done.", tool_call_id: call.id, name: call.name, status: "success" })));

@@ -13,6 +13,7 @@ export {
   type InteractiveResult,
   runInteractive,
 } from "./interactive.ts";
+export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";
 export {
@@ -37,7 +38,6 @@ export type { ElicitationInterrupt, ElicitationResume } from "./questions.ts";
 export {
   type AgentClient,
   type AgentInterceptor,
-  type McpArtifact,
   type McpStreamChunk,
   McpTool,
   type McpToolMetadata,

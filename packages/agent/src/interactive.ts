@@ -1,6 +1,6 @@
 import { AIMessage, type BaseMessage, type BaseMessageLike, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
-import { ConfigError, checkOptions, TenonError } from "@tenon/core";
+import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
 import { eventReader, messagesOf, type RunEvent } from "./events.ts";
 import {
   type Answer,
@@ -95,7 +95,10 @@ export async function runInteractive(
   async function run(value: unknown, state: ThreadState): Promise<void> {
     signal.throwIfAborted();
     events.begin(state.values);
-    const stream = await agent.stream(value, {
+    // createAgent spreads the saved state into an input as soon as it has middleware, which doubles every channel with a
+    // reducer; its graph does not, but only the agent fills in middleware defaults, which a new thread needs
+    const runner = isRecord(state.values) && Object.keys(state.values).length > 0 ? (agent.graph ?? agent) : agent;
+    const stream = await runner.stream(value, {
       configurable: { thread_id: threadId },
       streamMode: STREAM_MODES,
       signal,

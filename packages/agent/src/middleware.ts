@@ -5,7 +5,7 @@ import { ConfigError, checkOptions } from "@tenon/core";
 import { type AgentMiddleware, createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
 import { markGuarded, rethrowParked } from "./checkpoint.ts";
 import { type AnsweredCall, answerCall, copyToolMessage, gotoOf } from "./commands.ts";
-import { failureOf } from "./tools.ts";
+import { failureOf } from "./messages.ts";
 
 /** Options of `mcpMiddleware`. */
 export interface McpMiddlewareOptions {

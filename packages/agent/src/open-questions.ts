@@ -59,6 +59,8 @@ export interface ThreadState {
 export interface RunnableAgent {
   stream(input: unknown, config?: object): Promise<AsyncIterable<unknown>>;
   getState(config: object): Promise<ThreadState>;
+  /** The compiled graph inside what `createAgent` returns. */
+  readonly graph?: { stream(input: unknown, config?: object): Promise<AsyncIterable<unknown>> };
   /** `createAgent` keeps its tools here; read for the server and wire name of a call. */
   readonly options?: { readonly tools?: readonly unknown[] };
 }

@@ -11,12 +11,12 @@ import {
   isRecord,
   type JsonObject,
   META,
-  type SerializedError,
   TenonError,
 } from "@tenon/core";
 import { checkArguments, describeArgumentIssues } from "./arguments.ts";
 import { insideCreateAgent, isGuarded, rethrowParked } from "./checkpoint.ts";
 import { answerCall, copyToolMessage, gotoOf } from "./commands.ts";
+import { artifactOf, failureMessage, type McpArtifact, type MessageOrigin, resultMessage } from "./messages.ts";
 import { durableDriver } from "./questions.ts";
 
 /**
@@ -33,16 +33,6 @@ export type AgentClient<Context = unknown, State = unknown> = Client<
   ToolRuntime<Context, State>,
   ToolMessage | Command
 >;
-
-/** What a program can read from a tool's message besides the text the model sees. */
-export interface McpArtifact {
-  /** The tool's structured content, where it has any. */
-  readonly structured?: unknown;
-  /** `_meta` of the result. */
-  readonly meta: Readonly<Record<string, unknown>>;
-  /** Set when the call failed before the tool could answer. */
-  readonly error?: SerializedError;
-}
 
 /** Written to the run's custom stream while a tool works. */
 export type McpStreamChunk = { readonly server: string; readonly tool: string; readonly toolCallId?: string } & (
@@ -74,13 +64,6 @@ interface CallConfig extends ToolRunnableConfig {
 }
 
 type Output = [content: ToolMessage | Command | string, artifact: McpArtifact | undefined];
-
-const failures = new WeakMap<ToolMessage, TenonError>();
-
-/** The error a tool's message stands for, when `mcpTools` turned one into a message. */
-export function failureOf(message: ToolMessage): TenonError | undefined {
-  return failures.get(message);
-}
 
 /** The part of a tool's metadata that `mcpTools` wrote, or undefined for other tools. */
 export function mcpMetadata(tool: { readonly metadata?: unknown }): McpToolMetadata | undefined {
@@ -124,45 +107,19 @@ function stateOf(state: unknown): unknown {
   return rest;
 }
 
-function toMessage(
-  entry: CatalogTool,
-  id: string,
-  status: "success" | "error",
-  content: string,
-  artifact: McpArtifact,
-): ToolMessage {
-  return new ToolMessage({
-    content,
-    status,
-    artifact,
-    tool_call_id: id,
+/** A result as the tool's output; outside a graph, where no call waits for a message, as text or as an error. */
+function answered(entry: CatalogTool, id: string | undefined, result: ToolResult): Output {
+  if (id !== undefined) return [resultMessage(originOf(entry), id, result), undefined];
+  const text = renderText(result.content, result.structured);
+  if (result.isError) throw new ExecutionError(text || `Tool ${entry.name} failed.`, { code: "tool_error" });
+  return [text, artifactOf(result)];
+}
+
+function originOf(entry: CatalogTool): MessageOrigin {
+  return {
     name: entry.name,
     metadata: { mcp: { server: entry.server, tool: entry.wireName, annotations: entry.annotations } },
-  });
-}
-
-function failed(entry: CatalogTool, id: string, error: TenonError): Output {
-  // the client's own errors say it already
-  const warn = error.maybeExecuted === true && !error.message.includes("may have taken effect");
-  const effect = warn ? " The call may have taken effect on the server: do not repeat it blindly, check first." : "";
-  const message = toMessage(entry, id, "error", `${error.message}${effect}`, { meta: {}, error: error.toJSON() });
-  failures.set(message, error);
-  return [message, undefined];
-}
-
-function answered(entry: CatalogTool, id: string | undefined, result: ToolResult): Output {
-  const text = renderText(result.content, result.structured);
-  const artifact: McpArtifact = {
-    ...(result.structured !== undefined && { structured: result.structured }),
-    meta: result.meta,
   };
-  if (id === undefined) {
-    if (result.isError) throw new ExecutionError(text || `Tool ${entry.name} failed.`, { code: "tool_error" });
-    return [text, artifact];
-  }
-  // providers refuse an empty tool message
-  const content = text || (result.isError ? "The tool failed without saying why." : "(no output)");
-  return [toMessage(entry, id, result.isError ? "error" : "success", content, artifact), undefined];
 }
 
 function directed(entry: CatalogTool, id: string | undefined, config: CallConfig, command: Command): Output {
@@ -221,7 +178,11 @@ async function callThrough<Context, State>(
     if (isCommand(outcome)) return directed(entry, id, config, outcome);
     if (ToolMessage.isInstance(outcome)) {
       return [
-        copyToolMessage(outcome, { status: outcome.status ?? "success", ...(id && { tool_call_id: id }) }),
+        copyToolMessage(outcome, {
+          status: outcome.status ?? "success",
+          name: outcome.name ?? entry.name,
+          ...(id && { tool_call_id: id }),
+        }),
         undefined,
       ];
     }
@@ -230,7 +191,7 @@ async function callThrough<Context, State>(
     if (id === undefined) throw error;
     rethrowParked(config, id);
     if (signal?.aborted || !(error instanceof TenonError) || error.code === "goto_needs_middleware") throw error;
-    return failed(entry, id, error);
+    return [failureMessage(originOf(entry), id, error), undefined];
   }
 }
 

@@ -1,0 +1,126 @@
+import { openQuestions, type RunnableAgent, runInteractive } from "@tenon/agent";
+import { isRecord, TenonError } from "@tenon/core";
+import type { Desk, ServerName } from "../agent/desk.ts";
+import type { AuditLine, DeskContext } from "../agent/interceptors.ts";
+import { ThreadBusyError, type Threads } from "../agent/threads.ts";
+import type { Texts } from "../texts/index.ts";
+import { askPerson } from "./ask.ts";
+import { interpret } from "./commands.ts";
+import { clean, type Lines } from "./lines.ts";
+import { createRenderer } from "./render.ts";
+
+export interface ChatOptions {
+  desk: Desk;
+  threads: Threads;
+  lines: Lines;
+  texts: Texts;
+  threadId: string;
+  user: DeskContext;
+  /** How the model is called in the greeting. */
+  model: string;
+  /** Ends the conversation; what is open stays open. */
+  signal: AbortSignal;
+}
+
+/** Bytes of one message: far above what people type, far below what hurts a model. */
+const MESSAGE_BYTES = 32 * 1024;
+
+function auditOf(values: unknown): readonly AuditLine[] {
+  const lines = isRecord(values) ? values.auditLog : undefined;
+  return Array.isArray(lines) ? lines : [];
+}
+
+/** What went wrong, in one line and without anything from inside. */
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const line = clean(message.split("\n")[0] ?? "").slice(0, 300);
+  return error instanceof TenonError || line ? line : "unexpected error";
+}
+
+/** Talks with a person until they leave, the input ends, or `signal` fires. */
+export async function chat(options: ChatOptions): Promise<void> {
+  const { desk, threads, lines, texts: t, threadId, user, signal } = options;
+  const serverTitle = (server: string): string => t.offline.serverNames[server] ?? clean(server);
+  const render = createRenderer(lines.write, t, serverTitle);
+  const down = new Set<ServerName>();
+
+  /** Says when a server went away or came back, once each. */
+  function reportServers(): void {
+    for (const info of desk.servers()) {
+      const server = info.server as ServerName; // the client knows no others
+      if (info.health === "down" && !down.has(server)) {
+        down.add(server);
+        lines.write(`${t.chat.serverDown(serverTitle(server), clean(info.error?.message ?? "?"))}\n`);
+      } else if (info.health === "up" && down.delete(server)) lines.write(`${t.chat.serverUp(serverTitle(server))}\n`);
+    }
+  }
+
+  async function stateOf(agent: RunnableAgent) {
+    return agent.getState({ configurable: { thread_id: threadId } });
+  }
+
+  /** One turn: the message (or what is open), the questions it raises, the reply, the audit lines. */
+  async function turn(agent: RunnableAgent, message: string | undefined): Promise<void> {
+    const before = auditOf((await stateOf(agent)).values).length;
+    try {
+      const result = await runInteractive(agent, message, {
+        threadId,
+        context: user,
+        signal,
+        exclusive: (work) => threads.exclusive(threadId, work),
+        ask: (question) => askPerson(question, { lines, t, signal, serverTitle }),
+        onEvent: render.event,
+      });
+      render.endLine();
+      if (result.status === "paused") lines.write(`${t.chat.paused}\n`);
+    } catch (error) {
+      render.endLine();
+      if (signal.aborted) return;
+      lines.write(
+        `${error instanceof ThreadBusyError ? t.chat.threadBusy(threadId) : t.chat.turnFailed(reasonOf(error))}\n`,
+      );
+    }
+    render.audit(auditOf((await stateOf(agent)).values).slice(before));
+  }
+
+  lines.write(`${t.chat.welcome(options.model, threadId)}\n`);
+  if (options.model === "offline") lines.write(`${t.chat.offlineNotice}\n`);
+  const first = await desk.agent();
+  reportServers();
+  const open = await stateOf(first);
+  if (open.next.length > 0) {
+    const asked = (await openQuestions(first, threadId)).length > 0;
+    lines.write(`${asked ? t.chat.pending : t.chat.resumed}\n`);
+    await turn(first, undefined);
+  }
+
+  while (!signal.aborted) {
+    const line = await lines.next(`\n${t.chat.prompt}`, signal);
+    if (line === undefined) break;
+    if (line.trim() === "") {
+      lines.write(`${t.chat.empty}\n`);
+      continue;
+    }
+    const bytes = Buffer.byteLength(line);
+    if (bytes > MESSAGE_BYTES) {
+      lines.write(`${t.chat.tooLong(bytes, MESSAGE_BYTES)}\n`);
+      continue;
+    }
+    try {
+      const agent = await desk.agent();
+      reportServers();
+      const spoken = await interpret(line, desk, t, {
+        write: lines.write,
+        audit: async () => auditOf((await stateOf(agent)).values),
+        showAudit: render.audit,
+        serverTitle,
+      });
+      if ("quit" in spoken) break;
+      if ("done" in spoken) lines.write(spoken.done && `${spoken.done}\n`);
+      else await turn(agent, spoken.message);
+    } catch (error) {
+      if (!signal.aborted) lines.write(`${t.chat.turnFailed(reasonOf(error))}\n`);
+    }
+  }
+  lines.write(`\n${t.chat.bye}\n`);
+}

@@ -1,0 +1,75 @@
+import type { RunEvent } from "@tenon/agent";
+import { isRecord } from "@tenon/core";
+import type { AuditLine } from "../agent/interceptors.ts";
+import type { Texts } from "../texts/index.ts";
+import { clean } from "./lines.ts";
+
+const WIDTH = 20;
+
+function bar(progress: number, total: number): string {
+  const filled = Math.round(Math.min(1, progress / total) * WIDTH);
+  return `${"█".repeat(filled)}${"░".repeat(WIDTH - filled)} ${progress}/${total}`;
+}
+
+function logText(data: unknown): string {
+  if (typeof data === "string") return data;
+  if (isRecord(data) && typeof data.msg === "string") return `${data.msg} ${JSON.stringify(data.extra ?? {})}`;
+  return JSON.stringify(data);
+}
+
+/** What an event other than text looks like, or undefined for those that are shown elsewhere. */
+function lineOf(event: RunEvent, t: Texts, serverTitle: (server: string) => string): string | undefined {
+  switch (event.type) {
+    case "tool-start": {
+      const name = event.tool === undefined ? event.name : `${event.server}/${event.tool}`;
+      return `  · ${t.chat.tool(clean(name))} ${clean(JSON.stringify(event.args))}`;
+    }
+    case "progress": {
+      const amount = event.total === undefined ? String(event.progress) : bar(event.progress, event.total);
+      return `  ${t.chat.progress} ${amount} ${clean(event.message ?? "")}`;
+    }
+    case "log": {
+      const level = t.chat.level[event.level] ?? event.level;
+      return `  [${serverTitle(event.server)} ${level}] ${clean(logText(event.data))}`;
+    }
+    case "tool-end":
+      return event.status === "error" ? `  ✗ ${t.chat.toolFailed}: ${clean(event.text)}` : undefined;
+    case "superseded":
+      return t.chat.superseded;
+    case "text":
+    case "question":
+      return undefined;
+  }
+}
+
+/** Turns the events of a run into lines of a terminal; knows whether the assistant's text is in mid-line. */
+export function createRenderer(write: (text: string) => void, t: Texts, serverTitle: (server: string) => string) {
+  let speaking = false;
+  const endLine = (): void => {
+    if (speaking) write("\n");
+    speaking = false;
+  };
+  return {
+    endLine,
+    event(event: RunEvent): void {
+      if (event.type === "text") {
+        if (!speaking) write(`\n${t.chat.assistant}`);
+        speaking = true;
+        write(clean(event.delta));
+        return;
+      }
+      endLine();
+      const line = lineOf(event, t, serverTitle);
+      if (line !== undefined) write(`${line}\n`);
+    },
+    audit(lines: readonly AuditLine[]): void {
+      endLine();
+      if (lines.length === 0) write(`  ${t.chat.audit}: ${t.chat.noAudit}\n`);
+      for (const line of lines) {
+        const at = new Date(line.at).toLocaleString("sv-SE"); // 2026-01-31 09:30:00, local time
+        const call = `${line.server}/${line.tool} ${clean(JSON.stringify(line.args))}`;
+        write(`  ${t.chat.audit} [${at}] ${line.user} ${call} ${line.outcome}\n`);
+      }
+    },
+  };
+}

@@ -1,0 +1,85 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { ConfigError } from "@tenon/core";
+import Database from "better-sqlite3";
+
+/** Numbered changes of the schema, never edited once landed. */
+const MIGRATIONS: readonly string[] = [
+  `create table orders (
+     id text primary key,
+     status text not null check (status in ('delivered', 'in_delivery')),
+     amount integer not null check (amount > 0) -- fen
+   );
+   create table refunds (
+     order_id text primary key references orders (id), -- at most one refund an order
+     amount integer not null,
+     reason text not null,
+     caller_id text not null,
+     idempotency_key text not null,
+     created_at text not null
+   );
+   create table sms_outbox (
+     id integer primary key,
+     phone text not null,
+     content text not null,
+     caller_id text not null,
+     idempotency_key text not null unique,
+     status text not null check (status in ('queued', 'sent', 'failed')),
+     created_at text not null
+   );
+   insert into orders (id, status, amount) values
+     ('ORD-001', 'delivered', 29900), ('ORD-002', 'delivered', 50000),
+     ('ORD-003', 'delivered', 249900), ('ORD-004', 'in_delivery', 2900);`,
+];
+
+/**
+ * The data directory's absolute path, made when it is missing.
+ * @throws ConfigError `code: "data_directory"` saying why it cannot be written
+ */
+export function openDataDirectory(path: string): string {
+  const absolute = resolve(path);
+  const probe = join(absolute, `.write-test-${process.pid}`);
+  try {
+    mkdirSync(absolute, { recursive: true, mode: 0o700 });
+    writeFileSync(probe, "");
+    rmSync(probe);
+    return absolute;
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+    const why: Record<string, string> = {
+      EROFS: "the file system is read-only",
+      EACCES: "this user may not write there",
+      EPERM: "this user may not write there",
+      ENOSPC: "the disk is full",
+      ENOTDIR: "a part of the path is a file",
+      EEXIST: "it is a file",
+    };
+    throw new ConfigError(
+      `The data directory ${absolute} cannot be written: ${why[code] ?? (cause instanceof Error ? cause.message : String(cause))}. Choose another with --data`,
+      { code: "data_directory", cause },
+    );
+  }
+}
+
+/** Opens a SQLite file for several processes: write-ahead log, full durability, up to 5 s of waiting for a lock. */
+export function openSqlite(file: string): Database.Database {
+  const database = new Database(file, { timeout: 5_000 });
+  database.pragma("journal_mode = WAL");
+  database.pragma("synchronous = FULL");
+  database.pragma("foreign_keys = ON");
+  return database;
+}
+
+/** The desk's own database, `<data>/orders.sqlite`, with its schema brought up to date by one process at a time. */
+export function openDesk(dataDirectory: string): Database.Database {
+  const database = openSqlite(join(dataDirectory, "orders.sqlite"));
+  // immediate: the second process waits here and then finds the work done
+  database
+    .transaction(() => {
+      const done = Number(database.pragma("user_version", { simple: true }));
+      for (const migration of MIGRATIONS.slice(done)) database.exec(migration);
+      database.pragma(`user_version = ${MIGRATIONS.length}`);
+    })
+    .immediate();
+  return database;
+}

@@ -1,0 +1,83 @@
+import { randomUUID } from "node:crypto";
+import { createServer, type TenonServer, ToolError, text } from "@tenon/server";
+import { z } from "zod";
+import { isPhone } from "../phone.ts";
+import { type Lang, textsFor } from "../texts/index.ts";
+import { openDesk } from "./database.ts";
+import { consoleGateway, createOutbox, type Outbox, webhookGateway } from "./outbox.ts";
+
+export interface NotificationOptions {
+  dataDirectory: string;
+  lang: Lang;
+  /** Address of an SMS gateway that takes `{ id, phone, content }` as JSON; left out, messages are written to stderr. */
+  smsWebhook?: string | undefined;
+}
+
+/** The notification server: text messages, the return policy and the reply template. */
+export function createNotificationServer(options: NotificationOptions): TenonServer<{ outbox: Outbox }> {
+  const own = textsFor(options.lang);
+  const gateway = options.smsWebhook
+    ? webhookGateway(options.smsWebhook)
+    : consoleGateway((line) => void process.stderr.write(`${line}\n`));
+  const server = createServer({
+    name: "notifications",
+    version: "1.0.0",
+    instructions: own.notification.instructions,
+    lifespan: async () => {
+      const database = openDesk(options.dataDirectory);
+      return { value: { outbox: createOutbox(database, gateway) }, close: () => void database.close() };
+    },
+  });
+  const textsOf = (headers: Headers | undefined) => {
+    const tag = headers?.get("accept-language");
+    return tag && tag !== "*" ? textsFor(tag) : own;
+  };
+
+  server.tool(
+    "send_sms",
+    {
+      description: own.notification.smsTool,
+      input: z.object({
+        phone: z.string().max(32).describe(own.notification.phone),
+        content: z.string().min(1).max(500).describe(own.notification.content),
+        caller_id: z.string().max(200).default("").describe(own.order.callerId),
+      }),
+      annotations: { destructiveHint: false, openWorldHint: true },
+    },
+    async (args, ctx) => {
+      const t = textsOf(ctx.headers);
+      const phone = args.phone.trim();
+      if (!isPhone(phone)) throw new ToolError(t.notification.badPhone(phone), { code: "phone" });
+      const { message, sent } = await ctx.lifespan.outbox.send(
+        { phone, content: args.content },
+        { callerId: args.caller_id, idempotencyKey: ctx.idempotencyKey ?? randomUUID() },
+      );
+      if (!sent)
+        throw new ToolError(t.notification.failed(message.id), {
+          code: "gateway",
+          data: { status: "failed", id: message.id },
+        });
+      return text(t.notification.sent(phone), { status: "sent", id: message.id, phone, content: args.content });
+    },
+  );
+
+  server.resource(
+    "company://policies/return",
+    { name: "return-policy", title: own.notification.policyTitle, mimeType: "text/markdown" },
+    (_, ctx) => textsOf(ctx.headers).notification.policy,
+  );
+
+  server.prompt(
+    "refund_response",
+    {
+      title: own.notification.promptTitle,
+      description: own.notification.promptTitle,
+      input: z.object({
+        order_id: z.string().max(64).describe(own.notification.promptOrderId),
+        amount: z.string().max(32).describe(own.notification.promptAmount),
+      }),
+    },
+    ({ order_id, amount }, ctx) => textsOf(ctx.headers).notification.reply(order_id, amount),
+  );
+  return server;
+}

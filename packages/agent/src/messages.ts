@@ -1,0 +1,89 @@
+import { ToolMessage } from "@langchain/core/messages";
+import { renderText, type ToolCallRequest, type ToolResult } from "@tenon/client";
+import { ConfigError, type SerializedError, TenonError } from "@tenon/core";
+
+/** What a program can read from a tool's message besides the text the model sees. */
+export interface McpArtifact {
+  /** The tool's structured content, where it has any. */
+  readonly structured?: unknown;
+  /** `_meta` of the result. */
+  readonly meta: Readonly<Record<string, unknown>>;
+  /** Set when the call failed before the tool could answer. */
+  readonly error?: SerializedError;
+}
+
+/** Which tool a message is from. */
+export interface MessageOrigin {
+  /** The tool's name as the model knows it. */
+  readonly name?: string;
+  readonly metadata?: Record<string, unknown>;
+}
+
+const failures = new WeakMap<ToolMessage, TenonError>();
+
+/** The error a tool's message stands for, when the message was made from one. */
+export function failureOf(message: ToolMessage): TenonError | undefined {
+  return failures.get(message);
+}
+
+/** The artifact of a tool's answer. */
+export function artifactOf(result: ToolResult): McpArtifact {
+  return { ...(result.structured !== undefined && { structured: result.structured }), meta: result.meta };
+}
+
+/** A tool's answer as the message its call waits for. */
+export function resultMessage(origin: MessageOrigin, id: string, result: ToolResult): ToolMessage {
+  const text = renderText(result.content, result.structured);
+  return new ToolMessage({
+    ...origin,
+    // providers refuse an empty tool message
+    content: text || (result.isError ? "The tool failed without saying why." : "(no output)"),
+    status: result.isError ? "error" : "success",
+    artifact: artifactOf(result),
+    tool_call_id: id,
+  });
+}
+
+/** A failed call as the message its call waits for, with a warning where the call may have had its effect. */
+export function failureMessage(origin: MessageOrigin, id: string, error: TenonError): ToolMessage {
+  // the client's own errors say it already
+  const warn = error.maybeExecuted === true && !error.message.includes("may have taken effect");
+  const effect = warn ? " The call may have taken effect on the server: do not repeat it blindly, check first." : "";
+  const artifact: McpArtifact = { meta: {}, error: error.toJSON() };
+  const message = new ToolMessage({
+    ...origin,
+    content: `${error.message}${effect}`,
+    status: "error",
+    artifact,
+    tool_call_id: id,
+  });
+  failures.set(message, error);
+  return message;
+}
+
+/**
+ * The message for the model that an outcome would have become, for interceptors that answer with a Command and want to keep
+ * status, text and artifact.
+ *
+ * @throws ConfigError `code: "no_tool_call"` when the call was not made by an agent
+ * @example
+ * const audit: AgentInterceptor = async (request, next) => {
+ *   const outcome = await next(request);
+ *   if (!("isError" in outcome)) return outcome; // another interceptor's message or command
+ *   return new Command({ update: { messages: [toolMessageOf(request, outcome)], auditLog: [request.name] } });
+ * };
+ */
+export function toolMessageOf(
+  request: Pick<ToolCallRequest, "server" | "name" | "runtime">,
+  outcome: ToolResult | TenonError,
+): ToolMessage {
+  const id = request.runtime.toolCallId;
+  if (id === undefined) {
+    throw new ConfigError(
+      `The call of ${request.server}/${request.name} was not made by an agent, so no message waits for its outcome`,
+      { code: "no_tool_call" },
+    );
+  }
+  const origin = { metadata: { mcp: { server: request.server, tool: request.name } } };
+  return outcome instanceof TenonError ? failureMessage(origin, id, outcome) : resultMessage(origin, id, outcome);
+}
