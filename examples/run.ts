@@ -17,7 +17,7 @@ if (unknown.length > 0) {
 
 async function run(name: string): Promise<boolean> {
   console.log(`\n── ${name}`);
-  const child = spawn(process.execPath, ["--import", "tsx", join(here, name, "client.ts")], { stdio: "inherit" });
+  const child = spawn(process.execPath, ["--import", "tsx", "client.ts"], { cwd: join(here, name), stdio: "inherit" });
   const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
   const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
   clearTimeout(timer);
