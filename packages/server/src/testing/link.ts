@@ -147,6 +147,7 @@ export async function openLegacy(server: Fetchable, me: Introduction): Promise<L
     const response = await send(body, sending);
     const session = response.headers.get("mcp-session-id");
     if (session !== null) headers = { ...headers, "mcp-session-id": session };
+    let unanswered: { error: unknown } | undefined;
     for await (const message of messages(response)) {
       note(me, message);
       if (message.method !== undefined && message.id !== undefined && answers) {
@@ -154,14 +155,16 @@ export async function openLegacy(server: Fetchable, me: Introduction): Promise<L
         try {
           await answered({ result: await respond(me, message, answers, undefined) });
         } catch (error) {
-          // the server must not wait for ever: it hears that there is no answer, the test hears why
+          // the server must not wait for ever: it hears that there is no answer; when it is done, the test hears why
+          unanswered ??= { error };
           await answered({ error: { code: -32603, message: "The test has no answer" } });
-          throw error;
         }
       } else if (message.id === id || (message.error !== undefined && message.id === null)) {
+        if (unanswered) throw unanswered.error;
         return resultOf(message);
       }
     }
+    if (unanswered) throw unanswered.error;
     throw noAnswer(method, response.status);
   }
   const info = await request(
