@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Known } from "./baseline.ts";
 
 /** One check of the suite. */
 export interface Check {
@@ -42,4 +43,23 @@ export function readOutcomes(directory: string, expected: readonly string[]): Sc
     const having = (status: string): number => checks.filter((check) => check.status === status).length;
     return { name, checks, passed: having("SUCCESS"), failed: having("FAILURE") };
   });
+}
+
+/** How a scenario counts, and what to say about it beyond its checks. */
+export interface Verdict {
+  readonly kind: "passed" | "failed" | "known";
+  readonly note?: string;
+}
+
+/**
+ * A scenario passes when at least one check succeeded and none failed. A known failure is let through; a scenario that is
+ * known to fail and passes is a failure, or the baseline would hide the next one.
+ */
+export function verdict({ passed, failed }: Scenario, known: Known | undefined): Verdict {
+  if (passed > 0 && failed === 0) {
+    if (!known) return { kind: "passed" };
+    return { kind: "failed", note: `✗ passes now: take line ${known.line} out of baseline.txt` };
+  }
+  if (known) return { kind: "known", note: `known: ${known.reason}` };
+  return passed + failed === 0 ? { kind: "failed", note: "✗ no check ran" } : { kind: "failed" };
 }

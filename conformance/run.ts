@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Known, readBaseline } from "./baseline.ts";
 import server from "./fixture/server.ts";
-import { readOutcomes, type Scenario } from "./results.ts";
+import { readOutcomes, type Scenario, type Verdict, verdict } from "./results.ts";
 
 const here = import.meta.dirname;
 const suite = join(here, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
@@ -68,23 +68,16 @@ async function scenarios(revision: string, url: string): Promise<Scenario[]> {
   }
 }
 
-/** One line a check, one a scenario; true when the scenario counts as passed or its failure is known. */
-function report(revision: string, scenario: Scenario, known: Known | undefined): "passed" | "failed" | "known" {
+/** One line a check, and how the scenario counts. */
+function report(revision: string, scenario: Scenario, known: Known | undefined): Verdict["kind"] {
   console.log(`\n── ${revision} ${scenario.name}`);
   for (const { id, status, message } of scenario.checks) {
     const mark = status === "SUCCESS" ? "✓" : status === "FAILURE" ? "✗" : "·";
     console.log(`   ${mark} ${id}${status === "SUCCESS" || !message ? "" : `: ${message}`}`);
   }
-  const ok = scenario.passed > 0 && scenario.failed === 0;
-  if (ok && known) {
-    console.log(`   ✗ passes now: take line ${known.line} out of baseline.txt`);
-    return "failed";
-  }
-  if (ok) return "passed";
-  if (scenario.passed + scenario.failed === 0) console.log("   ✗ no check ran");
-  if (!known) return "failed";
-  console.log(`   known: ${known.reason}`);
-  return "known";
+  const { kind, note } = verdict(scenario, known);
+  if (note) console.log(`   ${note}`);
+  return kind;
 }
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { revision: { type: "string" } } });
