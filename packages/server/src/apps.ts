@@ -7,9 +7,7 @@ import {
   RESOURCE_URI_META_KEY,
 } from "@modelcontextprotocol/ext-apps/server";
 import { ConfigError, checkOptions, type Schema } from "@tenon/core";
-import type { ClientDescription } from "./context.ts";
-import type { NoInput, ToolHandler, ToolOptions } from "./registry.ts";
-import type { TenonServer } from "./server.ts";
+import type { ClientDescription, TenonServer, ToolHandler, ToolOptions } from "./index.ts";
 
 /** A view: one HTML page that a host shows in a sandbox beside the tools that belong to it. */
 export interface AppOptions {
@@ -32,7 +30,7 @@ export interface AppOptions {
 /** Who may call a tool of a view: the model, the page, or both (default). */
 export type Visibility = NonNullable<McpUiToolMeta["visibility"]>;
 
-export type AppToolOptions<I extends Schema | NoInput, O extends Schema | undefined> = ToolOptions<I, O> & {
+export type AppToolOptions<I extends Schema | undefined, O extends Schema | undefined> = ToolOptions<I, O> & {
   visibility?: Visibility;
 };
 
@@ -40,7 +38,7 @@ export type AppToolOptions<I extends Schema | NoInput, O extends Schema | undefi
 export interface App<Lifespan> {
   readonly uri: string;
   /** Adds a tool whose result the view shows. */
-  tool<I extends Schema | NoInput = NoInput, O extends Schema | undefined = undefined>(
+  tool<I extends Schema | undefined = undefined, O extends Schema | undefined = undefined>(
     name: string,
     options: AppToolOptions<I, O>,
     handler: ToolHandler<I, O, Lifespan>,

@@ -10,9 +10,7 @@ import {
   type SkillsOptions,
 } from "@modelcontextprotocol/server/ext/skills";
 import { ConfigError, type Era, isSchema, LEGACY_REVISION, MODERN_REVISION, type Schema } from "@tenon/core";
-import type { Exchange } from "./context.ts";
-import type { Extension, ExtensionMethod } from "./extensions.ts";
-import type { TenonServer } from "./server.ts";
+import type { Exchange, Extension, ExtensionMethod, TenonServer } from "./index.ts";
 
 export type { Skill, SkillCatalogOptions, SkillReadResult } from "@modelcontextprotocol/server/ext/skills";
 
@@ -44,7 +42,8 @@ export interface Skills {
   /** What clients see, where the skills lie in a folder. */
   readonly entries: readonly Skill[];
   /**
-   * Reads the folder again, all or nothing.
+   * Reads the folder again, all or nothing: `skills/list` and the files follow at once, the plain list of resources names the
+   * skills of the start.
    * @throws ConfigError where the skills come from a source
    */
   reload(): Promise<{ added: string[]; removed: string[]; changed: string[] }>;
