@@ -157,6 +157,16 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
             { code: "name", data: { method: name } },
           );
         }
+        const stray = method.eras?.find((era) => !(extension.eras ?? BOTH).includes(era));
+        if (stray) {
+          throw new ConfigError(
+            `${where}: the method "${name}" is for the ${stray} era, where the extension is not offered`,
+            {
+              code: "eras",
+              data: { method: name },
+            },
+          );
+        }
         const other = byMethod.get(name);
         if (other) {
           throw new ConfigError(`${where}: the method "${name}" belongs to ${other.extension.id} already`, {

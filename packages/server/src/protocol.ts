@@ -5,11 +5,11 @@ import {
   type Implementation,
   Server,
   type ServerContext,
-  type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
-import { type Era, isRecord } from "@tenon/core";
+import type { Era } from "@tenon/core";
 import type { Caller, ClientDescription, Exchange } from "./context.ts";
 import { dispatch, METHODS, type Service } from "./dispatch.ts";
+import { wireExtensions } from "./extension-wiring.ts";
 
 /** How a server introduces itself. */
 export interface Introduction {
@@ -21,11 +21,6 @@ export interface Introduction {
 
 /** Questions one call may ask before it is stopped: far above what people bear, low enough to end a loop. */
 const MAX_ROUNDS = 32;
-
-/** Lets everything through: an extension's own schema is checked where its method is run. */
-const ANY_PARAMS: StandardSchemaV1<Record<string, unknown>> = {
-  "~standard": { version: 1, vendor: "tenon", validate: (value) => ({ value: isRecord(value) ? value : {} }) },
-};
 
 function describeClient(server: Server, ctx: ServerContext, era: Era): ClientDescription {
   // the envelope is keyed by the protocol's full `_meta` names; the SDK validated it, its type says nothing
@@ -64,14 +59,12 @@ function exchangeOf(server: Server, ctx: ServerContext, era: Era): Exchange {
 export function createProtocol(service: Service, introduction: Introduction, era: Era): Server {
   const { instructions, ...info } = introduction;
   const { registry } = service;
-  const extensions = service.extensions.capabilities(era);
   const server = new Server(
     { name: info.name, version: info.version, ...(info.title !== undefined && { title: info.title }) },
     {
       capabilities: {
         tools: {},
         logging: {},
-        ...(extensions && { extensions }),
         ...((registry.lists.resources.length > 0 || registry.lists.templates.length > 0) && { resources: {} }),
         ...(registry.prompts.size > 0 && { prompts: {} }),
       },
@@ -99,22 +92,6 @@ export function createProtocol(service: Service, introduction: Introduction, era
         ) as never,
     );
   }
-  for (const method of service.extensions.methods(era)) {
-    server.setRequestHandler(method, { params: ANY_PARAMS }, (params, ctx) =>
-      service.extensions.call(method, params, exchangeOf(server, ctx, era), service.lifespan),
-    );
-  }
-  if (era === "legacy") {
-    server.oninitialized = () =>
-      service.extensions.connected({
-        era,
-        client: {
-          name: server.getClientVersion()?.name,
-          version: server.getClientVersion()?.version,
-          capabilities: server.getClientCapabilities() ?? {},
-        },
-        sessionId: server.transport?.sessionId,
-      });
-  }
+  wireExtensions(server, service, era, (ctx) => exchangeOf(server, ctx, era));
   return server;
 }

@@ -98,6 +98,8 @@ describe("an extension", () => {
         taken.extension({ id: "com.example/other", methods: { [method]: { handler: () => undefined } } }),
       ).toThrow("cannot be a method of an extension");
     }
+    const stray = { "other/do": { eras: ["legacy"] as const, handler: () => undefined } };
+    expect(() => taken.extension({ id: "com.example/other", eras: ["modern"], methods: stray })).toThrow("not offered");
     expect(() => taken.extension({ id: "audit" })).toThrow("reverse-DNS");
     expect(() => taken.extension({ id: "com.example/other", setings: {} } as never)).toThrow(
       'did you mean "settings"?',
