@@ -1,18 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-
-const root = fileURLToPath(new URL("..", import.meta.url));
-const read = (file: string): string => readFileSync(join(root, file), "utf8");
-
-/** Blocks of a page that stand below a marker such as `<!-- file: path -->`. */
-function marked(page: string, kind: string): { name: string; text: string }[] {
-  return [...read(page).matchAll(new RegExp(`<!-- ${kind}: (.+?) -->\n\`\`\`\\w*\n([\\s\\S]*?)\`\`\``, "g"))].map(
-    ([, name = "", text = ""]) => ({ name, text }),
-  );
-}
+import { marked, read, root } from "./pages.ts";
 
 describe.each(["README.md", "README.zh-CN.md"])("%s", (page) => {
   it("shows files as they are", () => {

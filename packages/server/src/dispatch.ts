@@ -9,6 +9,7 @@ import {
 import { describeIssues, didYouMean, isRecord, type Schema, validate } from "@tenon/core";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
 import { errorReference, ToolError } from "./errors.ts";
+import type { Extensions } from "./extensions.ts";
 import { type LinearContext, runLinear } from "./journal.ts";
 import type { ServerLog } from "./log.ts";
 import type { CompiledTool, Registry } from "./registry.ts";
@@ -18,6 +19,7 @@ import type { Seal } from "./seal.ts";
 /** What all requests of a server share. */
 export interface Service {
   readonly registry: Registry;
+  readonly extensions: Extensions;
   readonly seal: Seal;
   readonly log: ServerLog;
   readonly exposeErrors: boolean;

@@ -1,6 +1,13 @@
 export { audio, type Content, content, file, image, link, text } from "./content.ts";
-export type { Caller, ClientDescription, ToolContext } from "./context.ts";
+export type { Caller, ClientDescription, Exchange, ToolContext } from "./context.ts";
 export { isSuspension, ToolError } from "./errors.ts";
+export {
+  type Connection,
+  type Extension,
+  type ExtensionExchange,
+  type ExtensionMethod,
+  extensionMethod,
+} from "./extensions.ts";
 export type { FetchOptions, HttpOptions } from "./http.ts";
 export type { LinearContext } from "./journal.ts";
 export type { Listening, ListenOptions } from "./listen.ts";

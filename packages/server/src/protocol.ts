@@ -9,6 +9,7 @@ import {
 import type { Era } from "@tenon/core";
 import type { Caller, ClientDescription, Exchange } from "./context.ts";
 import { dispatch, METHODS, type Service } from "./dispatch.ts";
+import { wireExtensions } from "./extension-wiring.ts";
 
 /** How a server introduces itself. */
 export interface Introduction {
@@ -91,5 +92,6 @@ export function createProtocol(service: Service, introduction: Introduction, era
         ) as never,
     );
   }
+  wireExtensions(server, service, era, (ctx) => exchangeOf(server, ctx, era));
   return server;
 }

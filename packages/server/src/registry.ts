@@ -43,6 +43,8 @@ export interface ResourceOptions {
   title?: string;
   description?: string;
   mimeType?: string;
+  /** Goes out with the listing as `_meta`. */
+  meta?: Record<string, unknown>;
 }
 
 export interface PromptOptions<I extends Schema | NoInput = Schema | NoInput> {
@@ -192,7 +194,7 @@ export function createRegistry(): Registry {
       for (const era of ["modern", "legacy"] as const) lists.tools[era].sort(byName);
     },
     addResource(uri, options, run) {
-      checkOptions(options, ["name", "title", "description", "mimeType"], `resource ${uri}`);
+      checkOptions(options, ["name", "title", "description", "mimeType", "meta"], `resource ${uri}`);
       if (fixed.has(uri) || templated.has(uri)) {
         throw new ConfigError(`Resource "${uri}" is defined twice; a URI is unique within a server`, {
           code: "duplicate",
@@ -203,7 +205,8 @@ export function createRegistry(): Registry {
           code: "uri",
         });
       }
-      const { name = uri, ...about } = options;
+      const { name = uri, meta, ...rest } = options;
+      const about = { ...rest, ...(meta && { _meta: meta }) };
       if (UriTemplate.isTemplate(uri)) {
         const template = new UriTemplate(uri);
         const match = (given: string): Record<string, string> | undefined => {

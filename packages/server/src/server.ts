@@ -1,5 +1,6 @@
 import { checkOptions, type Schema } from "@tenon/core";
 import type { Service } from "./dispatch.ts";
+import { createExtensions, type Extension } from "./extensions.ts";
 import { createHttpSide, type FetchOptions, type HttpOptions, type HttpSide } from "./http.ts";
 import { type Listening, type ListenOptions, listen } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
@@ -86,6 +87,12 @@ export interface TenonServer<Lifespan = undefined> {
     options: PromptOptions<I>,
     handler: PromptHandler<I, Lifespan>,
   ): this;
+  /**
+   * Offers an extension of the protocol: its capability is advertised and its methods are answered on every transport.
+   * @throws ConfigError for a malformed or taken id, or a method that is taken or belongs to the protocol
+   * @example server.extension({ id: "com.example/audit", methods: { "audit/list": { handler: () => ({ entries: [] }) } } })
+   */
+  extension(extension: Extension): this;
   /** Answers one HTTP request: the seam for tests and other frameworks. Checks Host and Origin. */
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
   /** Listens on a port or a unix socket. @throws ConnectionError `code: "port_in_use"` */
@@ -121,6 +128,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const service: Service = {
     registry,
+    extensions: createExtensions(log, options.exposeErrors ?? false),
     seal: createSeal(options.stateKeys ?? environmentKeys, options.questionTtlSeconds ?? WEEK_SECONDS),
     log,
     exposeErrors: options.exposeErrors ?? false,
@@ -150,6 +158,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     prompt(name, promptOptions, handler) {
       registry.addPrompt(name, promptOptions, handler as never); // its schema makes the arguments' type true
+      return server;
+    },
+    extension(extension) {
+      service.extensions.add(extension);
       return server;
     },
     fetch: (request, fetchOptions) => httpSide().fetch(request, fetchOptions),

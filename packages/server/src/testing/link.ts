@@ -1,0 +1,189 @@
+import { type Era, isRecord, LEGACY_REVISION, MODERN_REVISION, ProtocolError } from "@tenon/core";
+import type { FetchOptions } from "../http.ts";
+import type { Answerer } from "./script.ts";
+import { type Fetchable, headerValue, type Message, messages, post, rpcError } from "./wire.ts";
+
+/** Who the test client says it is, and how it reaches the server. */
+export interface Introduction {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly client: { readonly name: string; readonly version: string };
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  readonly logLevel: string;
+  readonly fetchOptions: FetchOptions;
+  /** Answers other requests of the server, such as sampling. */
+  respond(method: string, params: Record<string, unknown>): unknown;
+  onNotification(method: string, params: Record<string, unknown>): void;
+}
+
+export interface Sending {
+  readonly signal?: AbortSignal | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A connection on one era: sends a request, plays the client's part until its result is there. */
+export interface Link {
+  readonly era: Era;
+  readonly server: Message;
+  request(method: string, params: Record<string, unknown>, answers: Answerer, sending?: Sending): Promise<Message>;
+  close(): Promise<void>;
+}
+
+/** The questions of a round, or one pushed request, answered. */
+async function respond(
+  me: Introduction,
+  request: unknown,
+  answers: Answerer,
+  key: string | undefined,
+): Promise<unknown> {
+  const { method, params } = isRecord(request) ? request : {};
+  const given = isRecord(params) ? params : {};
+  return method === "elicitation/create" ? answers.answer(given, key) : me.respond(String(method), given);
+}
+
+function resultOf(message: Message): Message {
+  if (message.error !== undefined) throw rpcError(message.error);
+  return isRecord(message.result) ? message.result : {};
+}
+
+const noAnswer = (method: string, status: number): ProtocolError =>
+  new ProtocolError(`The server ended ${method} without an answer (HTTP ${status})`, {
+    code: status >= 400 ? "http_error" : "bad_answer",
+    data: { status },
+  });
+
+function note(me: Introduction, message: Message): void {
+  if (typeof message.method === "string" && message.id === undefined) {
+    me.onNotification(message.method, isRecord(message.params) ? message.params : {});
+  }
+}
+
+/** 2026-07-28: every request stands alone; a question ends it and a retry brings the answers. */
+export async function openModern(server: Fetchable, me: Introduction): Promise<Link> {
+  let lastId = 0;
+  async function once(method: string, params: Record<string, unknown>, sending: Sending): Promise<Message> {
+    lastId += 1;
+    const id = lastId;
+    const name = params.name ?? params.uri ?? params.taskId;
+    const given = isRecord(params._meta) ? params._meta : {};
+    const response = await post(server, {
+      url: me.url,
+      fetchOptions: me.fetchOptions,
+      signal: sending.signal,
+      headers: {
+        "mcp-protocol-version": MODERN_REVISION,
+        "mcp-method": method,
+        ...(typeof name === "string" && { "mcp-name": headerValue(name) }),
+        ...me.headers,
+        ...sending.headers,
+      },
+      body: {
+        jsonrpc: "2.0",
+        id,
+        method,
+        params: {
+          ...params,
+          _meta: {
+            progressToken: id,
+            "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
+            "io.modelcontextprotocol/clientInfo": me.client,
+            "io.modelcontextprotocol/clientCapabilities": me.capabilities,
+            "io.modelcontextprotocol/logLevel": me.logLevel,
+            ...given,
+          },
+        },
+      },
+    });
+    for await (const message of messages(response)) {
+      note(me, message);
+      if (message.id === id || message.error !== undefined) return resultOf(message);
+    }
+    throw noAnswer(method, response.status);
+  }
+  return {
+    era: "modern",
+    server: await once("server/discover", {}, {}),
+    async request(method, params, answers, sending = {}) {
+      let result = await once(method, params, sending);
+      while (result.resultType === "input_required") {
+        const asked = isRecord(result.inputRequests) ? Object.entries(result.inputRequests) : [];
+        const inputResponses: Record<string, unknown> = {};
+        for (const [key, request] of asked) inputResponses[key] = await respond(me, request, answers, key);
+        const { requestState } = result;
+        result = await once(
+          method,
+          { ...params, inputResponses, ...(requestState !== undefined && { requestState }) },
+          sending,
+        );
+      }
+      return result;
+    },
+    close: async () => undefined,
+  };
+}
+
+/** 2025-11-25: a session, into which the server pushes its questions while the call runs. */
+export async function openLegacy(server: Fetchable, me: Introduction): Promise<Link> {
+  let lastId = 0;
+  let headers: Record<string, string> = { ...me.headers };
+  const send = (body: unknown, sending: Sending = {}): Promise<Response> =>
+    post(server, {
+      url: me.url,
+      body,
+      headers: { ...headers, ...sending.headers },
+      fetchOptions: me.fetchOptions,
+      signal: sending.signal,
+    });
+  async function request(
+    method: string,
+    params: Record<string, unknown>,
+    answers: Answerer | undefined,
+    sending: Sending = {},
+  ): Promise<Message> {
+    lastId += 1;
+    const id = lastId;
+    const given = isRecord(params._meta) ? params._meta : {};
+    const body = { jsonrpc: "2.0", id, method, params: { ...params, _meta: { progressToken: id, ...given } } };
+    const response = await send(body, sending);
+    const session = response.headers.get("mcp-session-id");
+    if (session !== null) headers = { ...headers, "mcp-session-id": session };
+    let unanswered: { error: unknown } | undefined;
+    for await (const message of messages(response)) {
+      note(me, message);
+      if (message.method !== undefined && message.id !== undefined && answers) {
+        const answered = (body: object): Promise<Response> => send({ jsonrpc: "2.0", id: message.id, ...body });
+        try {
+          await answered({ result: await respond(me, message, answers, undefined) });
+        } catch (error) {
+          // the server must not wait for ever: it hears that there is no answer; when it is done, the test hears why
+          unanswered ??= { error };
+          await answered({ error: { code: -32603, message: "The test has no answer" } });
+        }
+      } else if (message.id === id || (message.error !== undefined && message.id === null)) {
+        if (unanswered) throw unanswered.error;
+        return resultOf(message);
+      }
+    }
+    if (unanswered) throw unanswered.error;
+    throw noAnswer(method, response.status);
+  }
+  const info = await request(
+    "initialize",
+    { protocolVersion: LEGACY_REVISION, clientInfo: me.client, capabilities: me.capabilities },
+    undefined,
+  );
+  headers = { ...headers, "mcp-protocol-version": String(info.protocolVersion) };
+  await send({ jsonrpc: "2.0", method: "notifications/initialized" });
+  if (isRecord(info.capabilities) && info.capabilities.logging) {
+    await request("logging/setLevel", { level: me.logLevel }, undefined);
+  }
+  return {
+    era: "legacy",
+    server: info,
+    request: (method, params, answers, sending) => request(method, params, answers, sending),
+    async close() {
+      const request = new Request(me.url, { method: "DELETE", headers: { host: new URL(me.url).host, ...headers } });
+      await server.fetch(request, me.fetchOptions);
+    },
+  };
+}
