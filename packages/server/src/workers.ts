@@ -1,0 +1,175 @@
+import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
+import { MessageChannel } from "node:worker_threads";
+import { ConfigError } from "@tenon/core";
+import type { Piscina } from "piscina";
+import { type Content, make } from "./content.ts";
+import type { ToolContext } from "./context.ts";
+import type { Run } from "./definitions.ts";
+import { ToolError } from "./errors.ts";
+import type { FromWorker, WorkerAnswer, WorkerTask } from "./worker-entry.ts";
+
+/** The threads that run worker tools. */
+export interface WorkerPoolOptions {
+  /** Threads at once. Default: one less than the processors, at least one. */
+  maxThreads?: number;
+  /** Calls that may wait for a thread; one more is refused. Default 1,000. */
+  maxQueue?: number;
+  /** Milliseconds until an idle thread ends. Default 30,000. */
+  idleTimeoutMs?: number;
+  /** Milliseconds a cancelled function has to stop by itself before its thread is ended. Default 1,000. */
+  cancelGraceMs?: number;
+  /** Megabytes of heap of one thread. Default: node's. */
+  maxHeapMb?: number;
+}
+
+/** Runs functions of worker modules. */
+export interface Workers {
+  /** A tool's function that runs in the module's thread. @throws ConfigError for an address that is no file */
+  runner(file: URL, where: string): Run;
+  /** Ends all threads, also busy ones. */
+  close(): Promise<void>;
+}
+
+const isTypeScript = (file: string): boolean => /\.[cm]?tsx?$/.test(file);
+const entry = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "./worker-entry.ts" : "./worker-entry.js", import.meta.url),
+);
+
+/**
+ * Flags for threads that must load TypeScript; undefined where a thread can as it is (node strips types, or the process runs
+ * under a loader, whose flags its threads inherit).
+ */
+function typeScriptFlags(file: string): string[] | undefined {
+  if (!isTypeScript(file) && !isTypeScript(entry)) return undefined;
+  const loaded = process.execArgv.some((flag) => /\btsx\b/.test(flag));
+  const strips = "typescript" in process.features && Boolean(process.features.typescript);
+  if (loaded || (strips && !isTypeScript(entry))) return undefined;
+  try {
+    const tsx = createRequire(file).resolve("tsx");
+    // our own source is only run as TypeScript inside this repository, where packages resolve to their sources
+    return [...(isTypeScript(entry) ? ["--conditions=@tenon/source"] : []), "--import", tsx];
+  } catch (cause) {
+    throw new ConfigError(
+      `The worker ${file} is TypeScript: install tsx as a dependency, or point to the built .js file`,
+      {
+        code: "worker",
+        cause,
+      },
+    );
+  }
+}
+
+/** The error a worker's function threw, with its stack, so that the log shows where. */
+function rebuild({ name, message, stack }: { name: string; message: string; stack?: string | undefined }): Error {
+  const error = new Error(message);
+  error.name = name;
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}
+
+function unwrap(answer: WorkerAnswer): unknown {
+  switch (answer.kind) {
+    case "value":
+      return answer.value;
+    case "content":
+      return make(answer.blocks as Content["blocks"], answer.structured); // the helpers made them in the thread
+    case "tool_error":
+      throw new ToolError(answer.message, { code: answer.code, data: answer.data });
+    case "error":
+      throw rebuild(answer);
+  }
+}
+
+/**
+ * Makes the pool, which starts its first thread with the first call.
+ * @param options limits of the pool
+ */
+export function createWorkers(options: WorkerPoolOptions = {}): Workers {
+  const { maxThreads = Math.max(1, availableParallelism() - 1), maxQueue = 1_000, idleTimeoutMs = 30_000 } = options;
+  const { cancelGraceMs = 1_000, maxHeapMb } = options;
+  // one pool for JavaScript, one for TypeScript where threads need a loader for it
+  const pools = new Map<string, Promise<Piscina>>();
+  let closed = false;
+
+  async function open(flags: string[] | undefined): Promise<Piscina> {
+    const { Piscina } = await import("piscina"); // servers without worker tools never load it
+    return new Piscina({
+      filename: entry,
+      minThreads: 0,
+      maxThreads,
+      maxQueue,
+      idleTimeout: idleTimeoutMs,
+      ...(flags && { execArgv: [...process.execArgv, ...flags] }),
+      ...(maxHeapMb !== undefined && { resourceLimits: { maxOldGenerationSizeMb: maxHeapMb } }),
+    });
+  }
+  const poolFor = (file: string): Promise<Piscina> => {
+    const flags = typeScriptFlags(file);
+    const key = flags?.join(" ") ?? "";
+    const pool = pools.get(key) ?? open(flags);
+    pools.set(key, pool);
+    return pool;
+  };
+
+  async function run(file: URL, args: unknown, ctx: ToolContext): Promise<unknown> {
+    if (closed) throw new ToolError("The server is closing", { code: "closing" });
+    const pool = await poolFor(fileURLToPath(file));
+    if (pool.queueSize >= maxQueue) throw new ToolError("The server is busy; try again later", { code: "busy" });
+    const { port1: port, port2: theirs } = new MessageChannel();
+    let end: () => void = () => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    port.on("message", (message: FromWorker) => {
+      // both only report: a client that is gone is theirs to notice
+      if (message.kind === "progress") void ctx.progress(...message.progress);
+      else if (message.kind === "log") void ctx.log[message.level](message.data, message.options);
+      else end();
+    });
+    const kill = new AbortController();
+    let deadline: NodeJS.Timeout | undefined;
+    const cancel = (): void => {
+      port.postMessage("abort");
+      deadline = setTimeout(() => kill.abort(), cancelGraceMs);
+      deadline.unref();
+    };
+    if (ctx.signal.aborted) throw ctx.signal.reason;
+    ctx.signal.addEventListener("abort", cancel, { once: true });
+    const { caller, era, requestId, sessionId, meta, idempotencyKey } = ctx;
+    const task: WorkerTask = {
+      module: file.href,
+      args,
+      port: theirs,
+      about: { caller, era, requestId, sessionId, meta, idempotencyKey },
+    };
+    try {
+      const answer: WorkerAnswer = await pool.run(task, { transferList: [theirs], signal: kill.signal });
+      await ended; // what it reported last has arrived
+      return unwrap(answer);
+    } finally {
+      ctx.signal.removeEventListener("abort", cancel);
+      clearTimeout(deadline);
+      port.close();
+    }
+  }
+
+  return {
+    runner(file, where) {
+      if (!(file instanceof URL) || file.protocol !== "file:") {
+        throw new ConfigError(`${where}: worker must be a file address: new URL("./heavy.js", import.meta.url)`, {
+          code: "worker",
+          data: { worker: String(file) },
+        });
+      }
+      return (args: unknown, ctx: ToolContext) => run(file, args, ctx);
+    },
+    async close() {
+      closed = true;
+      const open = [...pools.values()];
+      pools.clear();
+      await Promise.allSettled(open.map(async (pool) => (await pool).destroy()));
+    },
+  };
+}
