@@ -81,6 +81,11 @@ export interface Mountable {
 /** How a server that mounts another reaches what is behind its face. */
 const homes = new WeakMap<object, Home>();
 
+/** Makes a server mountable. */
+export function registerHome(server: Mountable, home: Home): void {
+  homes.set(server, home);
+}
+
 /**
  * The defining side of one server.
  * @param self the server, which every method returns so that calls can be chained

@@ -1,7 +1,7 @@
 import { checkOptions } from "@tenon/core";
 import type { VisibleTags } from "./access.ts";
 import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./arguments.ts";
-import { createDefining, type Defining } from "./defining.ts";
+import { createDefining, type Defining, registerHome } from "./defining.ts";
 import type { Service } from "./dispatch.ts";
 import { createHttpSide, type FetchOptions, type HttpOptions, type HttpSide } from "./http.ts";
 import { type Listening, type ListenOptions, listen } from "./listen.ts";
@@ -179,5 +179,6 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     [Symbol.asyncDispose]: () => server.close(),
   };
+  registerHome(server, service);
   return server;
 }
