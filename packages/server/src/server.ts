@@ -102,8 +102,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   checkOptions(options, OPTIONS, "createServer(options)");
   const registry = createRegistry(options.visibleTags);
   const middleware: Middleware[] = [];
-  const workers = createWorkers(options.workers);
   const log = createLog(options.name, options.logLevel ?? logLevelOf(process.env.TENON_LOG_LEVEL), options.logSink);
+  const workers = createWorkers(log, options.workers);
   const introduction: Introduction = {
     name: options.name,
     version: options.version,

@@ -1,4 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
+import { toJson } from "@tenon/core";
 import { isContent } from "./content.ts";
 import type { Caller, ToolContext } from "./context.ts";
 import { ToolError } from "./errors.ts";
@@ -19,6 +20,8 @@ export type WorkerFunction<Args = never> = (args: Args, ctx: WorkerContext) => u
 /** One call handed to a thread. */
 export interface WorkerTask {
   readonly module: string;
+  /** How errors call the function. */
+  readonly name: string;
   readonly args: unknown;
   readonly port: MessagePort;
   readonly about: {
@@ -86,7 +89,8 @@ export default async function work(task: WorkerTask): Promise<WorkerAnswer> {
     const value: unknown = await run(task.args, contextOf(task));
     return isContent(value)
       ? { kind: "content", blocks: value.blocks, structured: value.structured }
-      : { kind: "value", value };
+      : // JSON here already: not everything can be copied between threads, and the error names the path
+        { kind: "value", value: value === undefined ? undefined : toJson(value, `result of ${task.name}`) };
   } catch (error) {
     return failure(error);
   } finally {

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { MessageChannel } from "node:worker_threads";
 import { ConfigError } from "@tenon/core";
 import type { Piscina } from "piscina";
@@ -8,6 +8,7 @@ import { type Content, make } from "./content.ts";
 import type { ToolContext } from "./context.ts";
 import type { Run } from "./definitions.ts";
 import { ToolError } from "./errors.ts";
+import type { ServerLog } from "./log.ts";
 import type { FromWorker, WorkerAnswer, WorkerTask } from "./worker-entry.ts";
 
 /** The threads that run worker tools. */
@@ -38,25 +39,24 @@ const entry = fileURLToPath(
 );
 
 /**
- * Flags for threads that must load TypeScript; undefined where a thread can as it is (node strips types, or the process runs
- * under a loader, whose flags its threads inherit).
+ * Flags for threads that must load TypeScript; undefined where none has to, or node strips types itself. tsx's own flag
+ * (`--import tsx`, also when it was inherited) does not reach modules of a thread on node 20: its API does.
  */
 function typeScriptFlags(file: string): string[] | undefined {
-  if (!isTypeScript(file) && !isTypeScript(entry)) return undefined;
-  const loaded = process.execArgv.some((flag) => /\btsx\b/.test(flag));
   const strips = "typescript" in process.features && Boolean(process.features.typescript);
-  if (loaded || (strips && !isTypeScript(entry))) return undefined;
+  if (!isTypeScript(entry) && (strips || !isTypeScript(file))) return undefined;
   try {
-    const tsx = createRequire(file).resolve("tsx");
+    // resolving its API here would find the CommonJS one, which does not register in a thread of a process under tsx
+    const tsx = new URL("./dist/esm/api/index.mjs", pathToFileURL(createRequire(file).resolve("tsx/package.json")))
+      .href;
+    const preload = `import { register } from ${JSON.stringify(tsx)}; register();`;
     // our own source is only run as TypeScript inside this repository, where packages resolve to their sources
-    return [...(isTypeScript(entry) ? ["--conditions=@tenon/source"] : []), "--import", tsx];
+    const source = isTypeScript(entry) ? ["--conditions=@tenon/source"] : [];
+    return [...source, "--import", `data:text/javascript,${encodeURIComponent(preload)}`];
   } catch (cause) {
     throw new ConfigError(
       `The worker ${file} is TypeScript: install tsx as a dependency, or point to the built .js file`,
-      {
-        code: "worker",
-        cause,
-      },
+      { code: "worker", cause },
     );
   }
 }
@@ -84,9 +84,10 @@ function unwrap(answer: WorkerAnswer): unknown {
 
 /**
  * Makes the pool, which starts its first thread with the first call.
+ * @param log hears of threads that fail outside a call
  * @param options limits of the pool
  */
-export function createWorkers(options: WorkerPoolOptions = {}): Workers {
+export function createWorkers(log: ServerLog, options: WorkerPoolOptions = {}): Workers {
   const { maxThreads = Math.max(1, availableParallelism() - 1), maxQueue = 1_000, idleTimeoutMs = 30_000 } = options;
   const { cancelGraceMs = 1_000, maxHeapMb } = options;
   // one pool for JavaScript, one for TypeScript where threads need a loader for it
@@ -95,7 +96,7 @@ export function createWorkers(options: WorkerPoolOptions = {}): Workers {
 
   async function open(flags: string[] | undefined): Promise<Piscina> {
     const { Piscina } = await import("piscina"); // servers without worker tools never load it
-    return new Piscina({
+    const pool = new Piscina({
       filename: entry,
       minThreads: 0,
       maxThreads,
@@ -104,6 +105,8 @@ export function createWorkers(options: WorkerPoolOptions = {}): Workers {
       ...(flags && { execArgv: [...process.execArgv, ...flags] }),
       ...(maxHeapMb !== undefined && { resourceLimits: { maxOldGenerationSizeMb: maxHeapMb } }),
     });
+    pool.on("error", (error: unknown) => log("error", "a worker thread failed", { error }));
+    return pool;
   }
   const poolFor = (file: string): Promise<Piscina> => {
     const flags = typeScriptFlags(file);
@@ -113,10 +116,11 @@ export function createWorkers(options: WorkerPoolOptions = {}): Workers {
     return pool;
   };
 
-  async function run(file: URL, args: unknown, ctx: ToolContext): Promise<unknown> {
+  async function run(file: URL, name: string, args: unknown, ctx: ToolContext): Promise<unknown> {
     if (closed) throw new ToolError("The server is closing", { code: "closing" });
     const pool = await poolFor(fileURLToPath(file));
     if (pool.queueSize >= maxQueue) throw new ToolError("The server is busy; try again later", { code: "busy" });
+    if (ctx.signal.aborted) throw ctx.signal.reason;
     const { port1: port, port2: theirs } = new MessageChannel();
     let end: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => {
@@ -135,11 +139,11 @@ export function createWorkers(options: WorkerPoolOptions = {}): Workers {
       deadline = setTimeout(() => kill.abort(), cancelGraceMs);
       deadline.unref();
     };
-    if (ctx.signal.aborted) throw ctx.signal.reason;
     ctx.signal.addEventListener("abort", cancel, { once: true });
     const { caller, era, requestId, sessionId, meta, idempotencyKey } = ctx;
     const task: WorkerTask = {
       module: file.href,
+      name,
       args,
       port: theirs,
       about: { caller, era, requestId, sessionId, meta, idempotencyKey },
@@ -163,7 +167,7 @@ export function createWorkers(options: WorkerPoolOptions = {}): Workers {
           data: { worker: String(file) },
         });
       }
-      return (args: unknown, ctx: ToolContext) => run(file, args, ctx);
+      return (args: unknown, ctx: ToolContext) => run(file, where, args, ctx);
     },
     async close() {
       closed = true;
