@@ -126,11 +126,14 @@ export function createWorkers(log: ServerLog, options: WorkerPoolOptions = {}): 
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
+    const report = async (message: Exclude<FromWorker, { kind: "end" }>): Promise<void> => {
+      if (message.kind === "progress") await ctx.progress(...message.progress);
+      else await ctx.log[message.level](message.data, message.options);
+    };
     port.on("message", (message: FromWorker) => {
-      // both only report: a client that is gone is theirs to notice
-      if (message.kind === "progress") void ctx.progress(...message.progress);
-      else if (message.kind === "log") void ctx.log[message.level](message.data, message.options);
-      else end();
+      if (message.kind === "end") end();
+      // nobody in the thread waits for it, so that its failure is ours to tell
+      else report(message).catch((error: unknown) => log("warning", `${name}: a report could not be sent`, { error }));
     });
     const kill = new AbortController();
     let deadline: NodeJS.Timeout | undefined;
