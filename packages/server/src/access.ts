@@ -1,3 +1,4 @@
+import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import type { Caller, Exchange } from "./context.ts";
 
 /** The side of a request that decides what its caller may see. */
@@ -49,4 +50,23 @@ export function compileAccess(options: AccessOptions, visibleTags: VisibleTags |
 /** Whether the definition appears in this viewer's lists. */
 export function isListed(access: Access, viewer: Viewer): boolean {
   return access.open || (access.exists(viewer) && access.lacking(viewer).length === 0);
+}
+
+/** Names this caller could have meant: a suggestion must not tell what is hidden. */
+export function* listedNames(known: ReadonlyMap<string, { access: Access }>, viewer: Viewer): Iterable<string> {
+  for (const [name, { access }] of known) if (isListed(access, viewer)) yield name;
+}
+
+/** @throws ProtocolError naming the scopes the caller lacks; the transport may add a challenge */
+export function demandScopes(what: string, access: Access, viewer: Viewer): void {
+  const lacking = access.open ? [] : access.lacking(viewer);
+  if (lacking.length === 0) return;
+  throw new ProtocolError(
+    ProtocolErrorCode.InvalidParams,
+    `${what} needs the scope ${lacking.join(" ")}, which the caller does not have`,
+    {
+      reason: "insufficient_scope",
+      scopes: lacking,
+    },
+  );
 }

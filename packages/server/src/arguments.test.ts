@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import {
   type CompiledInput,
+  prepareInput,
   READING_RULES,
   type ReadingRules,
   readArguments,
@@ -13,11 +14,12 @@ import {
 } from "./arguments.ts";
 import { jsonSchema } from "./schema/json-schema.ts";
 
-const compiled = (schema: Schema | undefined, unknownArguments?: UnknownArguments): CompiledInput => ({
-  schema,
-  json: schema ? jsonSchemaOf(schema, "input", "test") : { type: "object", properties: {} },
-  unknownArguments,
-});
+const compiled = (schema: Schema | undefined, unknownArguments?: UnknownArguments): CompiledInput =>
+  prepareInput(
+    schema,
+    schema ? jsonSchemaOf(schema, "input", "test") : { type: "object", properties: {} },
+    unknownArguments,
+  );
 const read = (
   schema: Schema | undefined,
   given: unknown,

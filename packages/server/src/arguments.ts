@@ -38,6 +38,23 @@ export interface CompiledInput {
   /** Its JSON Schema, as callers see it. */
   readonly json: JsonObject;
   readonly unknownArguments: UnknownArguments | undefined;
+  /** Names the schema's root lists; undefined when it takes any. */
+  readonly names: ReadonlySet<string> | undefined;
+}
+
+/**
+ * Makes an input ready to be read.
+ * @param unknownArguments the definition's own word
+ */
+export function prepareInput(
+  schema: Schema | undefined,
+  json: JsonObject,
+  unknownArguments: UnknownArguments | undefined,
+): CompiledInput {
+  const open = json.additionalProperties !== undefined && json.additionalProperties !== false;
+  const more = ["patternProperties", "anyOf", "oneOf", "allOf", "$ref", "if"].some((keyword) => keyword in json);
+  const names = Object.keys(isRecord(json.properties) ? json.properties : {});
+  return { schema, json, unknownArguments, names: open || more ? undefined : new Set(names) };
 }
 
 /** Fields listed in one refusal; the rest is counted. */
@@ -82,6 +99,17 @@ function inspect(value: unknown, limits: ArgumentLimits, path: string, depth: nu
     if (key !== "__proto__") entries.push([key, clean]);
   }
   return changed ? Object.fromEntries(entries) : value;
+}
+
+/** Whether the value is within limits, without `__proto__`, and holds no text that could be JSON: as good as all are. */
+function isPlain(value: unknown, limits: ArgumentLimits, depth: number): boolean {
+  if (typeof value === "string") return value[0] !== "{" && value[0] !== "[" && value.trimStart() === value;
+  if (typeof value !== "object" || value === null) return true;
+  if (depth > limits.maxDepth) return false;
+  if (Array.isArray(value)) {
+    return value.length <= limits.maxArrayElements && value.every((item) => isPlain(item, limits, depth + 1));
+  }
+  return Object.keys(value).every((key) => key !== "__proto__" && isPlain(Reflect.get(value, key), limits, depth + 1));
 }
 
 /** Carries a readable refusal out of the walk. */
@@ -163,15 +191,6 @@ function decode(value: unknown, schema: unknown, root: JsonObject): unknown {
   return changed ? Object.fromEntries(entries) : value;
 }
 
-/** Names the schema's root lists, or undefined when it takes any. */
-function knownNames(input: CompiledInput): string[] | undefined {
-  const { json } = input;
-  if (json.additionalProperties !== undefined && json.additionalProperties !== false) return undefined;
-  if (["patternProperties", "anyOf", "oneOf", "allOf", "$ref", "if"].some((keyword) => keyword in json))
-    return undefined;
-  return Object.keys(isRecord(json.properties) ? json.properties : {});
-}
-
 function valueAt(value: unknown, issue: SchemaIssue): unknown {
   let at = value;
   for (const part of issue.path ?? []) {
@@ -234,7 +253,7 @@ export async function readArguments(
   if (typeof value === "string") value = decode(value, { type: "object" }, {});
   if (!isRecord(value)) return { problem: `arguments: expected an object, got ${brief(value)}` };
   try {
-    value = inspect(decode(value, input.json, input.json), rules.limits, "", 1);
+    if (!isPlain(value, rules.limits, 1)) value = inspect(decode(value, input.json, input.json), rules.limits, "", 1);
   } catch (error) {
     // RangeError: nested so deep that the walk itself overflowed
     if (error instanceof Problem) return { problem: error.message };
@@ -243,21 +262,21 @@ export async function readArguments(
   }
   const sent = value as Record<string, unknown>; // a record goes in, a record comes out
   const unknown: string[] = [];
-  const names = input.schema === undefined ? [] : knownNames(input);
-  if (names) {
-    const extra = Object.keys(sent).filter((key) => !names.includes(key));
+  const { names } = input;
+  const extra = names ? Object.keys(sent).filter((key) => !names.has(key)) : [];
+  if (names && extra.length > 0) {
     // the tool's own word first, then what its schema says, then the server's default
     const closed = input.json.additionalProperties === false ? "reject" : rules.unknownArguments;
     if ((input.unknownArguments ?? closed) === "reject") {
-      const free = names.filter((name) => !Object.hasOwn(sent, name));
+      const free = [...names].filter((name) => !Object.hasOwn(sent, name));
       for (const key of extra) {
         const near = didYouMean(key, free);
         unknown.push(
-          `${key}: unknown argument${near ? `; did you mean "${near}"?` : `; known: ${names.join(", ") || "none"}`}`,
+          `${key}: unknown argument${near ? `; did you mean "${near}"?` : `; known: ${[...names].join(", ") || "none"}`}`,
         );
       }
     }
-    if (extra.length > 0) value = Object.fromEntries(Object.entries(sent).filter(([key]) => names.includes(key)));
+    value = Object.fromEntries(Object.entries(sent).filter(([key]) => names.has(key)));
   }
   if (input.schema === undefined) return unknown.length > 0 ? { problem: list(unknown) } : { args: {} };
   const result = await validate(input.schema, value);

@@ -17,7 +17,7 @@ import {
   type Schema,
 } from "@tenon/core";
 import { type Access, compileAccess, type VisibleTags } from "./access.ts";
-import type { CompiledInput } from "./arguments.ts";
+import { type CompiledInput, prepareInput } from "./arguments.ts";
 import type { AboutOptions, NoInput, PromptOptions, ResourceOptions, Run, ToolOptions } from "./definitions.ts";
 import { outputSchemaFor } from "./result.ts";
 import { type AnySchema, toSchema } from "./schema/json-schema.ts";
@@ -108,7 +108,7 @@ function compileInput(
   rest: Pick<ToolOptions, "unknownArguments">,
 ): CompiledInput {
   const { unknownArguments } = rest;
-  if (input === undefined) return { schema: undefined, json: { type: "object", properties: {} }, unknownArguments };
+  if (input === undefined) return prepareInput(undefined, { type: "object", properties: {} }, unknownArguments);
   const schema = toSchema(input, `${where}: input`);
   const said = jsonSchemaOf(schema, "input", `${where}: input`);
   const json = withObjectRoot(said);
@@ -118,7 +118,7 @@ function compileInput(
       { code: "schema" },
     );
   }
-  return { schema, json, unknownArguments };
+  return prepareInput(schema, json, unknownArguments);
 }
 
 function checkIcons(where: string, icons: AboutOptions["icons"] = []): void {

@@ -7,13 +7,15 @@ import {
   type Result,
 } from "@modelcontextprotocol/server";
 import { didYouMean, isRecord } from "@tenon/core";
-import { type Access, isListed } from "./access.ts";
+import { demandScopes, listedNames } from "./access.ts";
 import { readArguments } from "./arguments.ts";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
 import { errorReference, ToolError } from "./errors.ts";
 import { type LinearContext, runLinear } from "./journal.ts";
 import type { ServerLog } from "./log.ts";
-import { runOnion, type ServerRequest, type Target } from "./middleware/onion.ts";
+import { runOnion } from "./middleware/onion.ts";
+import { requestOf } from "./middleware/request.ts";
+import { within } from "./mount.ts";
 import { type Home, unprefixedUri } from "./registry.ts";
 import { promptResult, ResultTooLargeError, resourceResult, toolResult } from "./result.ts";
 import type { Seal } from "./seal.ts";
@@ -49,28 +51,6 @@ function unknownName(kind: string, name: unknown, known: Iterable<string>): Prot
   return invalid(`Unknown ${kind} ${JSON.stringify(name)}${near ? `; did you mean "${near}"?` : ""}`);
 }
 
-/** Names this caller could have meant: a suggestion must not tell what is hidden. */
-function* listedNames(known: ReadonlyMap<string, { access: Access }>, exchange: Exchange): Iterable<string> {
-  for (const [name, { access }] of known) if (isListed(access, exchange)) yield name;
-}
-
-/** @throws ProtocolError naming the scopes the caller lacks; the transport may add a challenge */
-function demandScopes(what: string, access: Access, exchange: Exchange): void {
-  const lacking = access.open ? [] : access.lacking(exchange);
-  if (lacking.length === 0) return;
-  throw invalid(`${what} needs the scope ${lacking.join(" ")}, which the caller does not have`, {
-    reason: "insufficient_scope",
-    scopes: lacking,
-  });
-}
-
-/** The same server's service with the definitions of one it has mounted. */
-function within(service: Service, mounted: { home: Home; prefix: string }): Service {
-  const { registry, middleware, reading, lifespan } = mounted.home;
-  const namePrefix = `${service.namePrefix}${mounted.prefix}_`;
-  return { ...service, registry, middleware, reading, lifespan, namePrefix };
-}
-
 /** What may be said to a caller about `error`; everything else goes to the log under a reference. */
 function describeFailure(service: Service, what: string, error: unknown): string {
   if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
@@ -93,7 +73,7 @@ async function runHandler<T>(
   const principal = exchange.caller ? [exchange.caller.subject, exchange.caller.clientId ?? null] : null;
   const round = {
     seal: service.seal,
-    binding: [principal, target.method, `${service.namePrefix}${target.name}`, target.args],
+    binding: [principal, target.method, target.name, target.args],
     requestState: exchange.requestState,
     inputResponses: exchange.inputResponses,
   };
@@ -131,7 +111,7 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
   }
   const read = await readArguments(tool.input, params.arguments, service.reading);
   if ("problem" in read) return failedCall(`Invalid arguments for ${name}: ${read.problem}`);
-  const target = { method: "tools/call", name: tool.name, args: params.arguments ?? {} } as const;
+  const target = { method: "tools/call", name, args: params.arguments ?? {} } as const;
   try {
     const outcome = await runHandler(service, exchange, target, (ctx) => tool.run(read.args as never, ctx)); // checked by its schema
     if ("suspended" in outcome) return outcome.suspended;
@@ -156,7 +136,7 @@ async function readResource(service: Service, params: Record<string, unknown>, e
     const outside = (part: unknown): unknown => (isRecord(part) && part.uri === inside ? { ...part, uri } : part);
     return { ...result, contents: result.contents.map(outside) };
   }
-  const target = { method: "resources/read", name: uri, args: {} } as const;
+  const target = { method: "resources/read", name: `${service.namePrefix}${uri}`, args: {} } as const;
   try {
     const outcome = await runHandler(service, exchange, target, (ctx) =>
       found.resource.run(found.variables as never, ctx),
@@ -183,7 +163,7 @@ async function getPrompt(service: Service, params: Record<string, unknown>, exch
   }
   const read = await readArguments(prompt.input, params.arguments, service.reading);
   if ("problem" in read) throw invalid(`Invalid arguments for prompt ${name}: ${read.problem}`);
-  const target = { method: "prompts/get", name: prompt.name, args: params.arguments ?? {} } as const;
+  const target = { method: "prompts/get", name, args: params.arguments ?? {} } as const;
   try {
     const outcome = await runHandler(service, exchange, target, (ctx) => prompt.run(read.args as never, ctx)); // checked by its schema
     if ("suspended" in outcome) return outcome.suspended;
@@ -218,44 +198,6 @@ async function answer(
     case "prompts/get":
       return getPrompt(service, params, exchange);
   }
-}
-
-/** What the request is about, as far as its caller may know. */
-function targetOf(
-  { registry }: Service,
-  method: Method,
-  name: string | undefined,
-  exchange: Exchange,
-): Target | undefined {
-  if (name === undefined) return undefined;
-  const found =
-    method === "tools/call"
-      ? { kind: "tool" as const, of: registry.tools.get(name) }
-      : method === "prompts/get"
-        ? { kind: "prompt" as const, of: registry.prompts.get(name) }
-        : { kind: "resource" as const, of: registry.findResource(name, exchange)?.resource };
-  if (!found.of || !isListed(found.of.access, exchange)) return undefined;
-  const hints = "name" in found.of && "modern" in found.of.listing ? found.of.listing.modern.annotations : undefined;
-  return {
-    kind: found.kind,
-    tags: found.of.tags,
-    readOnly: found.kind === "resource" || (found.kind === "tool" && hints?.readOnlyHint === true),
-  };
-}
-
-function requestOf(
-  service: Service,
-  method: Method,
-  params: Record<string, unknown>,
-  exchange: Exchange,
-): ServerRequest {
-  const given = params.name ?? params.uri;
-  const name = typeof given === "string" ? given : undefined;
-  const { caller, client, era, requestId, sessionId, signal, meta, headers } = exchange;
-  const resumed = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
-  const target = targetOf(service, method, name, exchange);
-  const about = { caller, client, era, requestId, sessionId, signal, meta, headers };
-  return { method, name, params, target, resumed, log: service.log, ...about };
 }
 
 /**

@@ -22,7 +22,7 @@ export type { FetchOptions, HttpOptions } from "./http.ts";
 export type { LinearContext } from "./journal.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
 export type { LogEntry, LogLevel } from "./log.ts";
-export type { Middleware, Next, ServerRequest, Target } from "./middleware/onion.ts";
+export type { Middleware, Next, RequestTarget, ServerRequest } from "./middleware/onion.ts";
 export { type Answer, type AnswerOf, type MultiChoice, multi, type Shape, type TitledChoices } from "./question.ts";
 export type { Change } from "./registry.ts";
 export type { RunOptions } from "./run.ts";

@@ -1,5 +1,6 @@
 import { ConfigError } from "@tenon/core";
 import type { DefinitionKind } from "./definitions.ts";
+import type { Service } from "./dispatch.ts";
 import { type Change, type Home, prefixed, type Registry } from "./registry.ts";
 
 const PREFIX = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
@@ -47,4 +48,11 @@ export function mount(registry: Registry, prefix: string, home: Home): void {
     else if (what === "added") registry.adopt(kind, name, home, prefix);
     else registry.replacing(kind, here, () => registry.adopt(kind, name, home, prefix));
   });
+}
+
+/** The same server's service with the definitions of one it has mounted. */
+export function within(service: Service, mounted: { home: Home; prefix: string }): Service {
+  const { registry, middleware, reading, lifespan } = mounted.home;
+  const namePrefix = `${service.namePrefix}${mounted.prefix}_`;
+  return { ...service, registry, middleware, reading, lifespan, namePrefix };
 }

@@ -51,6 +51,8 @@ export interface Lists {
 
 /** Everything a server offers, compiled once and shared by all requests, connections and eras. */
 export interface Registry {
+  /** Grows with every change of the lists: what was derived from them is stale then. */
+  readonly revision: number;
   readonly tools: ReadonlyMap<string, Kept<CompiledTool>>;
   readonly prompts: ReadonlyMap<string, Kept<CompiledPrompt>>;
   readonly resources: ReadonlyMap<string, Kept<CompiledResource>>;
@@ -99,6 +101,7 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
   const resources = new Map<string, Kept<CompiledResource>>();
   const maps = { tool: tools, prompt: prompts, resource: resources };
   const listeners = new Set<(change: Change) => void>();
+  let revision = 0;
   let whole: Lists | undefined;
   let allOpen: boolean | undefined;
   let replaced: { kind: DefinitionKind; name: string } | undefined;
@@ -121,6 +124,7 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
     };
   };
   const changed = (change: Change): void => {
+    revision += 1;
     whole = undefined;
     allOpen = undefined;
     for (const listener of listeners) listener(change);
@@ -149,6 +153,9 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
   };
 
   const registry: Registry = {
+    get revision() {
+      return revision;
+    },
     tools,
     prompts,
     resources,

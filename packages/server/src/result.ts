@@ -108,17 +108,17 @@ export async function toolResult(
   // a scalar is typed for programs only where the era's result can hold it without being declared: in an object
   const inferred = typeof json === "object" ? json !== null && (era === "modern" || isRecord(json)) : era === "legacy";
   const content: ContentBlock[] = blocks ?? (json === undefined ? [] : [{ type: "text", text: asText(json) }]);
-  return bounded(
-    what,
-    {
-      content,
-      ...(json !== undefined &&
-        (tool.output !== undefined || inferred) && {
-          structuredContent: structuredFor(era, json) as Record<string, unknown>, // toJson made it JSON
-        }),
-    },
-    maxBytes,
-  );
+  const result = {
+    content,
+    ...(json !== undefined &&
+      (tool.output !== undefined || inferred) && {
+        structuredContent: structuredFor(era, json) as Record<string, unknown>, // toJson made it JSON
+      }),
+  };
+  // as text and as structure, three bytes a character: most results are small and need no counting
+  const [only] = content;
+  const small = blocks === undefined && (only?.type !== "text" || only.text.length * 6 <= maxBytes);
+  return small ? result : bounded(what, result, maxBytes);
 }
 
 /**

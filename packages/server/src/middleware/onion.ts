@@ -1,9 +1,10 @@
 import type { Result } from "@modelcontextprotocol/server";
+import { ConfigError, isRecord } from "@tenon/core";
 import type { Exchange } from "../context.ts";
 import type { ServerLog } from "../log.ts";
 
 /** What a request is about, where it names a definition that exists for its caller. */
-export interface Target {
+export interface RequestTarget {
   readonly kind: "tool" | "resource" | "prompt";
   readonly tags: readonly string[];
   /** A resource, or a tool that says `readOnlyHint`. */
@@ -18,7 +19,7 @@ export interface ServerRequest
   /** The tool's or prompt's name, or the resource's URI. */
   readonly name: string | undefined;
   readonly params: Readonly<Record<string, unknown>>;
-  readonly target: Target | undefined;
+  readonly target: RequestTarget | undefined;
   /** It continues a call that asked something: it carries answers or a state. */
   readonly resumed: boolean;
   /** The server's own log. */
@@ -47,7 +48,15 @@ export function runOnion(
 ): Promise<Result> {
   const at = async (layer: number, current: ServerRequest): Promise<Result> => {
     const here = middleware[layer];
-    return here ? here(current, (changed = current) => at(layer + 1, changed)) : core(current);
+    if (!here) return core(current);
+    const result: unknown = await here(current, (changed = current) => at(layer + 1, changed));
+    if (isRecord(result)) return result;
+    throw new ConfigError(
+      `middleware ${here.name || layer + 1} returned ${typeof result}: return the result of next()`,
+      {
+        code: "middleware",
+      },
+    );
   };
   return at(0, request);
 }

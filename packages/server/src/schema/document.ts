@@ -35,13 +35,30 @@ export function compilePattern(pattern: string): RegExp {
   }
 }
 
+/** The subschema that names itself with `$anchor`. */
+function anchored(node: JsonObject, name: string, depth = 0): JsonObject | undefined {
+  if (node.$anchor === name) return node;
+  if (depth > MAX_DEPTH) return undefined;
+  for (const [, child] of children(node)) {
+    const found = isRecord(child) ? anchored(child as JsonObject, name, depth + 1) : undefined; // inside JSON
+    if (found) return found;
+  }
+  return undefined;
+}
+
 /** The subschema a local reference points at, or undefined. */
 export function resolvePointer(root: JsonObject, reference: string): JsonObject | undefined {
   if (reference === "#") return root;
-  if (!reference.startsWith("#/")) return undefined;
+  let path: string;
+  try {
+    path = decodeURIComponent(reference.slice(1));
+  } catch {
+    return undefined;
+  }
+  if (!path.startsWith("/")) return anchored(root, path);
   let node: Json | undefined = root;
-  for (const part of reference.slice(2).split("/")) {
-    const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+  for (const part of path.slice(1).split("/")) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
     if (Array.isArray(node)) node = node[Number(key)];
     else if (isRecord(node) && Object.hasOwn(node, key))
       node = node[key] as Json; // inside JSON
