@@ -16,7 +16,7 @@ function outcomeOf(result: Record<string, unknown>): "ok" | "error" | "asked" {
 
 /**
  * One line per request in the server's own log: method, name, caller, milliseconds and how it ended (`ok`, `error`, `asked`
- * for a question, `refused` for a protocol error). Arguments and results are not logged: they belong to the caller.
+ * for a question, `refused` for what the protocol or middleware further in refused). Arguments and results are not logged: they belong to the caller.
  *
  * @example server.use(logRequests({ level: "debug" }))
  */
