@@ -30,14 +30,30 @@ export interface Access {
   lacking(viewer: Viewer): readonly string[];
 }
 
-/** Compiles the access options of one definition. */
-export function compileAccess(options: AccessOptions, visibleTags: VisibleTags | undefined): Access {
+/** The server's rule about tags, asked once per request. */
+export function oncePerRequest(visibleTags: VisibleTags): (viewer: Viewer) => readonly string[] {
+  const known = new WeakMap<Viewer, readonly string[]>();
+  return (viewer) => {
+    const tags = known.get(viewer) ?? visibleTags(viewer.caller);
+    known.set(viewer, tags);
+    return tags;
+  };
+}
+
+/**
+ * Compiles the access options of one definition.
+ * @param tagsOf the server's rule about tags; undefined: tags hide nothing
+ */
+export function compileAccess(
+  options: AccessOptions,
+  tagsOf: ((viewer: Viewer) => readonly string[]) | undefined,
+): Access {
   const { tags = [], visible, scopes = [] } = options;
-  const tagged = visibleTags !== undefined && tags.length > 0;
+  const tagged = tagsOf !== undefined && tags.length > 0;
   return {
     open: !tagged && visible === undefined && scopes.length === 0,
     exists: (viewer) =>
-      (!tagged || visibleTags(viewer.caller).some((tag) => tags.includes(tag))) &&
+      (!tagged || tagsOf(viewer).some((tag) => tags.includes(tag))) &&
       (visible === undefined || visible(viewer.caller, viewer)),
     lacking(viewer) {
       // without a caller and without HTTP headers it is stdio: the parent process is trusted as the user is

@@ -1,6 +1,7 @@
-import { jsonSchemaOf, type Schema } from "@tenon/core";
+import { ConfigError, jsonSchemaOf, type Schema } from "@tenon/core";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
+import fc from "fast-check";
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -12,7 +13,7 @@ import {
   readArguments,
   type UnknownArguments,
 } from "./arguments.ts";
-import { jsonSchema } from "./schema/json-schema.ts";
+import { type JsonSchema, jsonSchema } from "./schema/json-schema.ts";
 
 const compiled = (schema: Schema | undefined, unknownArguments?: UnknownArguments): CompiledInput =>
   prepareInput(
@@ -165,6 +166,71 @@ describe("hostile arguments", () => {
     const { problem } = (await read(list, { list: Array(5_000).fill(1) })) as { problem: string };
     expect(problem).toMatch(/; and 4980 more$/);
     expect(problem.length).toBeLessThan(2_000);
+  });
+});
+
+describe("any JSON at all", () => {
+  const keys = fc.constantFrom(
+    "a",
+    "list",
+    "type",
+    "properties",
+    "$ref",
+    "items",
+    "anyOf",
+    "required",
+    "pattern",
+    "__proto__",
+    "constructor",
+    "prototype",
+    "toString",
+    "",
+  );
+  const json = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      { depthSize: "medium", withCrossShrink: true },
+      fc.oneof(fc.string(), fc.double(), fc.boolean(), fc.constant(null), fc.json()),
+      fc.array(tie("value"), { maxLength: 4 }),
+      fc.array(fc.tuple(keys, tie("value")), { maxLength: 4 }).map((entries) => Object.fromEntries(entries)),
+    ),
+  })).value;
+
+  it("is read or refused in words, and leaves the prototypes alone", async () => {
+    const before = JSON.stringify(Object.getOwnPropertyNames(Object.prototype));
+    const schemas: Schema[] = [
+      ...Object.values(libraries),
+      jsonSchema({
+        type: "object",
+        properties: { a: { type: "object" }, list: { type: "array", items: { $ref: "#" } } },
+      }),
+      z.looseObject({ a: z.record(z.string(), z.unknown()).optional() }),
+    ];
+    await fc.assert(
+      fc.asyncProperty(
+        json,
+        fc.constantFrom(...schemas),
+        fc.constantFrom("strip", "reject"),
+        async (given, schema, unknownArguments) => {
+          const result = (await read(schema, given, { unknownArguments })) as { args?: unknown; problem?: string };
+          if (result.problem === undefined) expect(Object.getPrototypeOf(result.args)).toBe(Object.prototype);
+          else expect(result.problem).toMatch(/./);
+          expect(JSON.stringify(Object.getOwnPropertyNames(Object.prototype))).toBe(before);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+  it("is a schema or refused as one", () => {
+    fc.assert(
+      fc.property(json, (given) => {
+        try {
+          jsonSchema(given as JsonSchema);
+        } catch (error) {
+          expect(error).toBeInstanceOf(ConfigError);
+        }
+      }),
+      { numRuns: 500 },
+    );
   });
 });
 

@@ -16,7 +16,7 @@ import {
   META,
   type Schema,
 } from "@tenon/core";
-import { type Access, compileAccess, type VisibleTags } from "./access.ts";
+import { type Access, compileAccess, type Viewer } from "./access.ts";
 import { type CompiledInput, prepareInput } from "./arguments.ts";
 import type { AboutOptions, NoInput, PromptOptions, ResourceOptions, Run, ToolOptions } from "./definitions.ts";
 import { outputSchemaFor } from "./result.ts";
@@ -30,6 +30,8 @@ export interface Mounted<Home> {
   /** What `name` got in front of it. */
   readonly prefix: string;
 }
+
+type TagsOf = (viewer: Viewer) => readonly string[];
 
 interface Compiled {
   readonly access: Access;
@@ -150,7 +152,7 @@ function about(where: string, options: AboutOptions) {
 }
 
 /** @throws ConfigError for an illegal name, option, icon or schema, naming the tool and the field */
-export function compileTool(name: string, options: ToolOptions, run: Run, visibleTags?: VisibleTags): CompiledTool {
+export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf?: TagsOf): CompiledTool {
   const where = `tool ${name}`;
   checkName("Tool", name);
   checkOptions(options, TOOL, where);
@@ -172,7 +174,7 @@ export function compileTool(name: string, options: ToolOptions, run: Run, visibl
     input,
     output,
     listing: { modern: listing("modern"), legacy: listing("legacy") },
-    access: compileAccess(options, visibleTags),
+    access: compileAccess(options, tagsOf),
     tags: options.tags ?? [],
     run,
   };
@@ -198,12 +200,7 @@ export function matcher(uri: string): CompiledResource["match"] {
 }
 
 /** @throws ConfigError for a URI without a scheme, an unknown option or an illegal icon */
-export function compileResource(
-  uri: string,
-  options: ResourceOptions,
-  run: Run,
-  visibleTags?: VisibleTags,
-): CompiledResource {
+export function compileResource(uri: string, options: ResourceOptions, run: Run, tagsOf?: TagsOf): CompiledResource {
   const where = `resource ${uri}`;
   checkOptions(options, RESOURCE, where);
   if (!/^[a-z][a-z0-9+.-]*:/i.test(uri)) {
@@ -225,7 +222,7 @@ export function compileResource(
     listing: UriTemplate.isTemplate(uri)
       ? { uriTemplate: uri, ...shared }
       : { uri, ...shared, ...(size !== undefined && { size }) },
-    access: compileAccess(options, visibleTags),
+    access: compileAccess(options, tagsOf),
     tags: options.tags ?? [],
     run,
   };
@@ -242,12 +239,7 @@ function promptArguments(json: JsonObject): NonNullable<Prompt["arguments"]> {
 }
 
 /** @throws ConfigError for an illegal name, option, icon or schema, naming the prompt and the field */
-export function compilePrompt(
-  name: string,
-  options: PromptOptions,
-  run: Run,
-  visibleTags?: VisibleTags,
-): CompiledPrompt {
+export function compilePrompt(name: string, options: PromptOptions, run: Run, tagsOf?: TagsOf): CompiledPrompt {
   const where = `prompt ${name}`;
   checkName("Prompt", name);
   checkOptions(options, PROMPT, where);
@@ -257,7 +249,7 @@ export function compilePrompt(
     description: options.description,
     input,
     listing: { name, ...about(where, options), arguments: promptArguments(input.json) },
-    access: compileAccess(options, visibleTags),
+    access: compileAccess(options, tagsOf),
     tags: options.tags ?? [],
     run,
   };

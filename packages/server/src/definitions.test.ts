@@ -241,6 +241,43 @@ describe("what a caller may see", () => {
   });
 });
 
+describe("the rules about who sees what", () => {
+  it("are asked once per request, whatever the number of definitions", async () => {
+    let asked = 0;
+    const server = make({
+      visibleTags: () => {
+        asked += 1;
+        return ["a"];
+      },
+    });
+    for (let i = 0; i < 50; i++) server.tool(`t${i}`, { tags: [i % 2 ? "a" : "b"] }, () => i);
+    expect(await listed(server, "tools")).toHaveLength(25);
+    expect(asked).toBe(1);
+  });
+  it("keep everything to themselves when they fail", async () => {
+    const server = make().tool("t", { visible: () => JSON.parse("password=hunter2") }, () => 1);
+    for (const reply of [await ask(server, "tools/list"), await call(server, "t")]) {
+      expect(JSON.stringify(reply)).toMatch(/failed \(reference/);
+      expect(JSON.stringify(reply)).not.toContain("hunter2");
+    }
+  });
+});
+
+describe("an output described with JSON Schema", () => {
+  it("is announced and held to", async () => {
+    const output = { type: "object", properties: { n: { type: "int" } }, required: ["n"] };
+    const server = make()
+      .tool("good", { output }, () => ({ n: 1 }))
+      .tool("bad", { output }, () => ({ n: "1" }));
+    expect((await ask(server, "tools/list")).result?.tools).toMatchObject([
+      { name: "bad" },
+      { name: "good", outputSchema: { type: "object", properties: { n: { type: "integer" } }, required: ["n"] } },
+    ]);
+    expect((await call(server, "good")).result?.structuredContent).toEqual({ n: 1 });
+    expect(said(await call(server, "bad"))).toMatch(/^Tool bad failed \(reference/);
+  });
+});
+
 describe("definitions that come and go", () => {
   it("are listed, called and told to whoever listens", async () => {
     const server = make().tool("a", {}, () => "a1");

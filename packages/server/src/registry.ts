@@ -1,6 +1,6 @@
 import type { Prompt, Resource, ResourceTemplateType, Tool } from "@modelcontextprotocol/server";
 import { ConfigError, didYouMean, type Era } from "@tenon/core";
-import { type Access, isListed, type Viewer, type VisibleTags } from "./access.ts";
+import { type Access, isListed, oncePerRequest, type Viewer, type VisibleTags } from "./access.ts";
 import type { ReadingRules } from "./arguments.ts";
 import {
   type CompiledPrompt,
@@ -96,6 +96,7 @@ export function unprefixedUri(prefix: string, uri: string): string {
 
 /** @param visibleTags the server's rule about tags */
 export function createRegistry(visibleTags?: VisibleTags): Registry {
+  const tagsOf = visibleTags && oncePerRequest(visibleTags);
   const tools = new Map<string, Kept<CompiledTool>>();
   const prompts = new Map<string, Kept<CompiledPrompt>>();
   const resources = new Map<string, Kept<CompiledResource>>();
@@ -176,11 +177,9 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
       }
       return undefined;
     },
-    addTool: (name, options, run) => put({ kind: "tool", compiled: compileTool(name, options, run, visibleTags) }),
-    addResource: (uri, options, run) =>
-      put({ kind: "resource", compiled: compileResource(uri, options, run, visibleTags) }),
-    addPrompt: (name, options, run) =>
-      put({ kind: "prompt", compiled: compilePrompt(name, options, run, visibleTags) }),
+    addTool: (name, options, run) => put({ kind: "tool", compiled: compileTool(name, options, run, tagsOf) }),
+    addResource: (uri, options, run) => put({ kind: "resource", compiled: compileResource(uri, options, run, tagsOf) }),
+    addPrompt: (name, options, run) => put({ kind: "prompt", compiled: compilePrompt(name, options, run, tagsOf) }),
     remove(kind, name) {
       if (!maps[kind].delete(name)) throw missing(kind, name);
       changed({ kind, name, what: "removed" });
