@@ -19,6 +19,7 @@ export {
   describeIssues,
   type Infer,
   isSchema,
+  issueMessage,
   issuePath,
   jsonSchemaOf,
   type Schema,

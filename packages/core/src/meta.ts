@@ -4,6 +4,10 @@ export const META = {
   idempotencyKey: "dev.tenon/idempotency-key",
   /** True on an answer that repeats a recorded outcome instead of running the tool again. */
   replayed: "dev.tenon/replayed",
+  /** On a definition: what to use instead of it. */
+  deprecated: "dev.tenon/deprecated",
+  /** On a result: milliseconds the server took. */
+  durationMs: "dev.tenon/duration-ms",
 } as const;
 
 /** Protocol revisions by era. */

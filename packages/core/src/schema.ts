@@ -1,5 +1,5 @@
 import { ConfigError } from "./errors.ts";
-import type { JsonObject } from "./json.ts";
+import { isRecord, type JsonObject } from "./json.ts";
 
 /** One thing wrong with a value, and where. */
 export interface SchemaIssue {
@@ -11,7 +11,7 @@ type SchemaResult<T> = { readonly value: T; readonly issues?: undefined } | { re
 
 /**
  * A schema library's schema: Standard Schema V1 with JSON Schema output (https://standardschema.dev).
- * Zod 4.2 and later fit as they are.
+ * Zod 4.2 and later and ArkType 2.2 fit as they are, Valibot through `toStandardJsonSchema` of `@valibot/to-json-schema`.
  */
 export interface Schema<Output = unknown, Input = unknown> {
   readonly "~standard": {
@@ -29,11 +29,30 @@ export interface Schema<Output = unknown, Input = unknown> {
 /** The type a schema produces. */
 export type Infer<S> = S extends Schema<infer Output, infer _Input> ? Output : never;
 
-export function isSchema(value: unknown): value is Schema {
-  if ((typeof value !== "object" && typeof value !== "function") || value === null || !("~standard" in value))
-    return false;
+/** The `~standard` part of a schema library's schema, whatever it can do. */
+function standardOf(value: unknown): Record<string, unknown> | undefined {
+  // ArkType's schemas are functions
+  if ((typeof value !== "object" && typeof value !== "function") || value === null || !("~standard" in value)) {
+    return undefined;
+  }
   const standard = value["~standard"];
-  return typeof standard === "object" && standard !== null && "jsonSchema" in standard && "validate" in standard;
+  return isRecord(standard) ? standard : undefined;
+}
+
+/** Whether `value` is a schema that can validate and say itself as JSON Schema. */
+export function isSchema(value: unknown): value is Schema {
+  const standard = standardOf(value);
+  return standard !== undefined && "jsonSchema" in standard && "validate" in standard;
+}
+
+function notASchema(value: unknown): string {
+  const vendor = standardOf(value)?.vendor;
+  if (vendor === "valibot") {
+    return "is a Valibot schema without JSON Schema: wrap it in toStandardJsonSchema(…) of @valibot/to-json-schema";
+  }
+  if (vendor !== undefined)
+    return `is a schema of ${String(vendor)} that cannot say itself as JSON Schema; update the library`;
+  return "is not a schema: expected a Standard Schema with JSON Schema output, such as z.object({ … }) of Zod 4.2 or later";
 }
 
 /**
@@ -43,10 +62,7 @@ export function isSchema(value: unknown): value is Schema {
  */
 export function jsonSchemaOf(schema: Schema, side: "input" | "output", where: string): JsonObject {
   if (!isSchema(schema)) {
-    throw new ConfigError(
-      `${where} is not a schema: expected a Standard Schema with JSON Schema output, such as z.object({ … }) of Zod 4.2 or later`,
-      { code: "schema" },
-    );
+    throw new ConfigError(`${where} ${notASchema(schema)}`, { code: "schema" });
   }
   try {
     const { $schema: _dialect, ...json } = schema["~standard"].jsonSchema[side]({ target: "draft-2020-12" });
@@ -67,9 +83,15 @@ export function issuePath(issue: SchemaIssue): string {
   return text;
 }
 
+/** The issue's message without the path some libraries repeat in it. */
+export function issueMessage(issue: SchemaIssue): string {
+  const path = issuePath(issue);
+  return path && issue.message.startsWith(`${path} `) ? issue.message.slice(path.length + 1) : issue.message;
+}
+
 /** Every issue on one line: `orderId: expected string; items[0].n: too small`. */
 export function describeIssues(issues: readonly SchemaIssue[]): string {
-  return issues.map((issue) => `${issuePath(issue) || "value"}: ${issue.message}`).join("; ");
+  return issues.map((issue) => `${issuePath(issue) || "value"}: ${issueMessage(issue)}`).join("; ");
 }
 
 /** Validates and returns the schema's output or the issues; never throws for a wrong value. */

@@ -1,6 +1,8 @@
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/server";
+import { isRecord } from "@tenon/core";
 
-const brand = Symbol("tenon.content");
+// registered, so that content made by another copy of this module is still content
+const brand = Symbol.for("tenon.content");
 
 /** What the content helpers return: blocks that go out as they are. */
 export interface Content {
@@ -9,10 +11,12 @@ export interface Content {
   readonly structured?: unknown;
 }
 
-function make(blocks: readonly ContentBlock[], structured?: unknown): Content {
+/** @internal Blocks as content; the public helpers make the blocks too. */
+export function make(blocks: readonly ContentBlock[], structured?: unknown): Content {
   return { [brand]: true, blocks, ...(structured !== undefined && { structured }) };
 }
 
+/** Whether one of the content helpers made `value`. */
 export function isContent(value: unknown): value is Content {
   return typeof value === "object" && value !== null && brand in value;
 }
@@ -62,13 +66,48 @@ export function content(parts: ReadonlyArray<Content | string>, structured?: obj
   return make(blocks, structured ?? inherited.findLast((value) => value !== undefined));
 }
 
-/** A full tool result, for authors who build the wire object themselves. */
+const BLOCKS: Readonly<Record<string, readonly string[]>> = {
+  text: ["text"],
+  image: ["data", "mimeType"],
+  audio: ["data", "mimeType"],
+  resource: [],
+  resource_link: ["uri", "name"],
+};
+const RESULT_KEYS = new Set(["content", "structuredContent", "isError", "_meta", "resultType"]);
+
+/**
+ * What is wrong with a content block somebody built by hand; undefined when nothing is.
+ * @param path how the block is called, such as `content[0]`
+ */
+export function blockProblem(block: unknown, path: string): string | undefined {
+  if (!isRecord(block)) return `${path}: expected a content block, got ${JSON.stringify(block) ?? typeof block}`;
+  const fields = Object.hasOwn(BLOCKS, String(block.type)) ? BLOCKS[String(block.type)] : undefined;
+  if (!fields) return `${path}.type: expected ${Object.keys(BLOCKS).join(", ")}, got ${JSON.stringify(block.type)}`;
+  const wrong = fields.find((field) => typeof block[field] !== "string");
+  if (wrong) return `${path}.${wrong}: expected a string, got ${typeof block[wrong]}`;
+  return block.type === "resource" ? contentsProblem(block.resource, `${path}.resource`) : undefined;
+}
+
+/** What is wrong with the contents of a resource somebody built by hand; undefined when nothing is. */
+export function contentsProblem(contents: unknown, path: string): string | undefined {
+  if (!isRecord(contents)) return `${path}: expected { uri, text } or { uri, blob }`;
+  if (typeof contents.uri !== "string") return `${path}.uri: expected a string, got ${typeof contents.uri}`;
+  if (contents.mimeType !== undefined && typeof contents.mimeType !== "string") {
+    return `${path}.mimeType: expected a string, got ${typeof contents.mimeType}`;
+  }
+  const body = ["text", "blob"].filter((field) => typeof contents[field] === "string");
+  return body.length === 1 ? undefined : `${path}: expected either text or blob as a string`;
+}
+
+/**
+ * A full tool result, for authors who build the wire object themselves: only the protocol's keys, and blocks of its types. An
+ * object that merely has a property `content` is data.
+ */
 export function isCallToolResult(value: unknown): value is CallToolResult {
   return (
-    typeof value === "object" &&
-    value !== null &&
-    "content" in value &&
+    isRecord(value) &&
     Array.isArray(value.content) &&
-    value.content.every((block) => typeof block === "object" && block !== null && "type" in block)
+    Object.keys(value).every((key) => RESULT_KEYS.has(key)) &&
+    value.content.every((block) => isRecord(block) && Object.hasOwn(BLOCKS, String(block.type)))
   );
 }

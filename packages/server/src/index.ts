@@ -1,5 +1,22 @@
+export type { AccessOptions, Viewer, VisibleTags } from "./access.ts";
+export type { ArgumentLimits, UnknownArguments } from "./arguments.ts";
 export { audio, type Content, content, file, image, link, text } from "./content.ts";
 export type { Caller, ClientDescription, Exchange, ToolContext } from "./context.ts";
+export {
+  type Args,
+  type Definition,
+  type DefinitionKind,
+  definePrompt,
+  defineResource,
+  defineTool,
+  type PromptHandler,
+  type PromptOptions,
+  type ResourceHandler,
+  type ResourceOptions,
+  type ToolHandler,
+  type ToolOptions,
+  type WorkerToolOptions,
+} from "./definitions.ts";
 export { isSuspension, ToolError } from "./errors.ts";
 export {
   type Connection,
@@ -12,15 +29,12 @@ export type { FetchOptions, HttpOptions } from "./http.ts";
 export type { LinearContext } from "./journal.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
 export type { LogEntry, LogLevel } from "./log.ts";
+export type { Middleware, Next, RequestTarget, ServerRequest } from "./middleware/onion.ts";
 export { type Answer, type AnswerOf, type MultiChoice, multi, type Shape, type TitledChoices } from "./question.ts";
-export type {
-  PromptHandler,
-  PromptOptions,
-  ResourceHandler,
-  ResourceOptions,
-  ToolHandler,
-  ToolOptions,
-} from "./registry.ts";
+export type { Change } from "./registry.ts";
 export type { RunOptions } from "./run.ts";
+export { type AnySchema, type JsonSchema, jsonSchema } from "./schema/json-schema.ts";
 export { loadStateKeys } from "./seal.ts";
 export { createServer, type ServerOptions, type TenonServer } from "./server.ts";
+export type { WorkerContext, WorkerFunction } from "./worker-entry.ts";
+export type { WorkerPoolOptions } from "./workers.ts";

@@ -1,237 +1,223 @@
+import type { Prompt, Resource, ResourceTemplateType, Tool } from "@modelcontextprotocol/server";
+import { ConfigError, didYouMean, type Era } from "@tenon/core";
+import { type Access, isListed, oncePerRequest, type Viewer, type VisibleTags } from "./access.ts";
+import type { ReadingRules } from "./arguments.ts";
 import {
-  type Prompt,
-  type Resource,
-  type ResourceTemplateType,
-  type Tool,
-  type ToolAnnotations,
-  UriTemplate,
-  type Variables,
-} from "@modelcontextprotocol/server";
-import { ConfigError, checkOptions, type Infer, isRecord, jsonSchemaOf, type Schema } from "@tenon/core";
-import type { Content } from "./content.ts";
-import type { ToolContext } from "./context.ts";
-import { outputSchemaFor } from "./result.ts";
+  type CompiledPrompt,
+  type CompiledResource,
+  type CompiledTool,
+  checkName,
+  compilePrompt,
+  compileResource,
+  compileTool,
+  type Mounted,
+  matcher,
+} from "./compile.ts";
+import type { DefinitionKind, PromptOptions, ResourceOptions, Run, ToolOptions } from "./definitions.ts";
+import type { Middleware } from "./middleware/onion.ts";
 
-type MaybePromise<T> = T | Promise<T>;
-type Returned<O> = O extends Schema<infer _Out, infer In> ? In | Content : unknown;
+export type { CompiledPrompt, CompiledResource, CompiledTool } from "./compile.ts";
 
-/** The arguments of a definition without an input schema: none. */
-export type NoInput = undefined;
-type Args<I> = I extends Schema ? Infer<I> : Record<string, never>;
-
-/** What a tool says about itself. */
-export interface ToolOptions<
-  I extends Schema | NoInput = Schema | NoInput,
-  O extends Schema | undefined = Schema | undefined,
-> {
-  title?: string;
-  /** What it does and when to use it: written for the model. */
-  description?: string;
-  /** Schema of an object; each property may carry a description. Left out: the tool takes no arguments. */
-  input?: I;
-  /** Makes the returned value typed for clients: announced as `outputSchema`, checked before it leaves. */
-  output?: O;
-  /** Hints for clients, such as `{ destructiveHint: true }` or `{ readOnlyHint: true }`. */
-  annotations?: ToolAnnotations;
-  /** Goes out with the definition as `_meta`. */
-  meta?: Record<string, unknown>;
+/** What belongs to one server's definitions, and goes with them when that server is mounted in another. */
+export interface Home {
+  readonly registry: Registry;
+  /** Outermost first. */
+  readonly middleware: readonly Middleware[];
+  readonly reading: ReadingRules;
+  /** What the server's `lifespan` opened; opens it on first use. */
+  lifespan(): Promise<unknown>;
 }
 
-export interface ResourceOptions {
-  /** Default: the URI. */
-  name?: string;
-  title?: string;
-  description?: string;
-  mimeType?: string;
-  /** Goes out with the listing as `_meta`. */
-  meta?: Record<string, unknown>;
-}
-
-export interface PromptOptions<I extends Schema | NoInput = Schema | NoInput> {
-  title?: string;
-  description?: string;
-  /** Schema of an object whose properties are strings: prompt arguments are text on the wire. */
-  input?: I;
-}
-
-export type ToolHandler<I, O, L> = (args: Args<I>, ctx: ToolContext<L>) => MaybePromise<Returned<O>>;
-export type ResourceHandler<L> = (
-  variables: Readonly<Record<string, string>>,
-  ctx: ToolContext<L>,
-) => MaybePromise<unknown>;
-export type PromptHandler<I, L> = (args: Args<I>, ctx: ToolContext<L>) => MaybePromise<unknown>;
-
-/** A definition made ready to be run; handlers have lost their types here, schemas guard them. */
-type Run = (args: never, ctx: ToolContext<never>) => unknown;
-
-export interface CompiledTool {
+/** One definition that came, went or was exchanged. */
+export interface Change {
+  readonly kind: DefinitionKind;
   readonly name: string;
-  readonly input: Schema | undefined;
-  readonly output: Schema | undefined;
-  readonly listing: Readonly<Record<"modern" | "legacy", Tool>>;
-  readonly run: Run;
+  readonly what: "added" | "removed" | "replaced";
 }
-export interface CompiledResource {
-  readonly mimeType: string | undefined;
-  readonly match: (uri: string) => Record<string, string> | undefined;
-  readonly run: Run;
-}
-export interface CompiledPrompt {
-  readonly name: string;
-  readonly description: string | undefined;
-  readonly input: Schema | undefined;
-  readonly run: Run;
+
+type Kept<T> = T & { readonly mounted?: Mounted<Home> };
+type Entry =
+  | { kind: "tool"; compiled: Kept<CompiledTool> }
+  | { kind: "resource"; compiled: Kept<CompiledResource> }
+  | { kind: "prompt"; compiled: Kept<CompiledPrompt> };
+
+/** Lists as they go out. Every array is made once and replaced when a definition changes: its identity is its version. */
+export interface Lists {
+  readonly tools: Readonly<Record<Era, readonly Tool[]>>;
+  readonly resources: readonly Resource[];
+  readonly templates: readonly ResourceTemplateType[];
+  readonly prompts: readonly Prompt[];
 }
 
 /** Everything a server offers, compiled once and shared by all requests, connections and eras. */
 export interface Registry {
-  readonly tools: ReadonlyMap<string, CompiledTool>;
-  readonly prompts: ReadonlyMap<string, CompiledPrompt>;
-  readonly lists: {
-    readonly tools: Readonly<Record<"modern" | "legacy", readonly Tool[]>>;
-    readonly resources: readonly Resource[];
-    readonly templates: readonly ResourceTemplateType[];
-    readonly prompts: readonly Prompt[];
-  };
-  findResource(uri: string): { resource: CompiledResource; variables: Record<string, string> } | undefined;
+  /** Grows with every change of the lists: what was derived from them is stale then. */
+  readonly revision: number;
+  readonly tools: ReadonlyMap<string, Kept<CompiledTool>>;
+  readonly prompts: ReadonlyMap<string, Kept<CompiledPrompt>>;
+  readonly resources: ReadonlyMap<string, Kept<CompiledResource>>;
+  /** All definitions, whoever may see them. */
+  readonly lists: Lists;
+  /** What this viewer may see; the arrays of `lists` themselves where nothing is hidden from anybody. */
+  listsFor(viewer: Viewer): Lists;
+  /** The first resource that exists for the viewer and matches. */
+  findResource(
+    uri: string,
+    viewer: Viewer,
+  ): { resource: Kept<CompiledResource>; variables: Record<string, string> } | undefined;
   addTool(name: string, options: ToolOptions, run: Run): void;
   addResource(uri: string, options: ResourceOptions, run: Run): void;
   addPrompt(name: string, options: PromptOptions, run: Run): void;
-}
-
-const NAME = /^[A-Za-z0-9_.-]{1,128}$/;
-
-function checkName(kind: string, name: string, taken: ReadonlyMap<string, unknown>): void {
-  if (!NAME.test(name)) {
-    throw new ConfigError(
-      `${kind} name ${JSON.stringify(name)} is not allowed: use 1 to 128 of A-Z a-z 0-9 _ . - (2026-07-28, tool names)`,
-      { code: "name", data: { name } },
-    );
-  }
-  if (taken.has(name)) {
-    throw new ConfigError(`${kind} "${name}" is defined twice; names are unique within a server`, {
-      code: "duplicate",
-      data: { name },
-    });
-  }
-}
-
-function inputSchema(where: string, input: Schema | NoInput): Tool["inputSchema"] {
-  if (input === undefined) return { type: "object", properties: {} };
-  const json = jsonSchemaOf(input, "input", `${where}: input`);
-  if (json.type !== "object") {
-    throw new ConfigError(
-      `${where}: input must be the schema of an object, such as z.object({ … }); it is ${JSON.stringify(json.type)}`,
-      {
-        code: "schema",
-      },
-    );
-  }
-  return json as Tool["inputSchema"]; // its type was just checked
-}
-
-function promptArguments(where: string, input: Schema | NoInput): NonNullable<Prompt["arguments"]> {
-  const json = inputSchema(where, input);
-  const required = Array.isArray(json.required) ? json.required : [];
-  return Object.entries(json.properties ?? {}).map(([name, property]) => ({
-    name,
-    required: required.includes(name),
-    ...(isRecord(property) && typeof property.description === "string" && { description: property.description }),
-  }));
+  /** @throws ConfigError `code: "unknown_definition"` */
+  remove(kind: DefinitionKind, name: string): void;
+  /** Runs `add` so that it may take the place of the definition of that name, which must exist. */
+  replacing(kind: DefinitionKind, name: string, add: () => void): void;
+  /** Takes over a mounted server's definition under a prefix. */
+  adopt(kind: DefinitionKind, name: string, home: Home, prefix: string): void;
+  /** Calls `listener` after each change; returns how to stop that. The serving side sends list-changed from here. */
+  onChange(listener: (change: Change) => void): () => void;
 }
 
 const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1);
 
-/** Variables of a matched template as strings: a list variable is joined as it was written. */
-function strings(variables: Variables): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(variables).map(([name, value]) =>
-      [name, Array.isArray(value) ? value.join(",") : value].map(String),
-    ),
-  );
+/**
+ * A name under a prefix: `shop_refund` for tools and prompts; for resources the prefix becomes the first part of what follows
+ * the scheme, `order://shop/{id}` for `order://{id}` and `urn:shop/a` for `urn:a`.
+ */
+export function prefixed(kind: DefinitionKind, prefix: string, name: string): string {
+  return kind === "resource" ? name.replace(/^([^:]+:(?:\/\/)?)/, `$1${prefix}/`) : `${prefix}_${name}`;
 }
 
-export function createRegistry(): Registry {
-  const tools = new Map<string, CompiledTool>();
-  const prompts = new Map<string, CompiledPrompt>();
-  const fixed = new Map<string, CompiledResource>();
-  const templated = new Map<string, CompiledResource>();
-  const lists = {
-    tools: { modern: [] as Tool[], legacy: [] as Tool[] },
-    resources: [] as Resource[],
-    templates: [] as ResourceTemplateType[],
-    prompts: [] as Prompt[],
+/** Undoes {@link prefixed} for a resource's URI. */
+export function unprefixedUri(prefix: string, uri: string): string {
+  const [, scheme = "", rest = ""] = /^([^:]+:(?:\/\/)?)(.*)$/s.exec(uri) ?? [];
+  return rest.startsWith(`${prefix}/`) ? `${scheme}${rest.slice(prefix.length + 1)}` : uri;
+}
+
+/** @param visibleTags the server's rule about tags */
+export function createRegistry(visibleTags?: VisibleTags): Registry {
+  const tagsOf = visibleTags && oncePerRequest(visibleTags);
+  const tools = new Map<string, Kept<CompiledTool>>();
+  const prompts = new Map<string, Kept<CompiledPrompt>>();
+  const resources = new Map<string, Kept<CompiledResource>>();
+  const maps = { tool: tools, prompt: prompts, resource: resources };
+  const listeners = new Set<(change: Change) => void>();
+  let revision = 0;
+  let whole: Lists | undefined;
+  let allOpen: boolean | undefined;
+  let replaced: { kind: DefinitionKind; name: string } | undefined;
+
+  const build = (sees: (access: Access) => boolean): Lists => {
+    const seen = <T extends { access: Access }>(map: ReadonlyMap<string, T>): T[] =>
+      [...map.values()].filter(({ access }) => sees(access));
+    const listed = seen(resources).map(({ listing }) => listing);
+    const byEra = (era: Era) =>
+      seen(tools)
+        .map((tool) => tool.listing[era])
+        .sort(byName);
+    return {
+      tools: { modern: byEra("modern"), legacy: byEra("legacy") },
+      resources: listed.filter((listing): listing is Resource => "uri" in listing),
+      templates: listed.filter((listing): listing is ResourceTemplateType => "uriTemplate" in listing),
+      prompts: seen(prompts)
+        .map(({ listing }) => listing)
+        .sort(byName),
+    };
   };
-  return {
+  const changed = (change: Change): void => {
+    revision += 1;
+    whole = undefined;
+    allOpen = undefined;
+    for (const listener of listeners) listener(change);
+  };
+  const missing = (kind: DefinitionKind, name: string): ConfigError => {
+    const near = didYouMean(name, [...maps[kind].keys()]);
+    return new ConfigError(`There is no ${kind} "${name}"${near ? `; did you mean "${near}"?` : ""}`, {
+      code: "unknown_definition",
+      data: { kind, name },
+    });
+  };
+  const put = ({ kind, compiled }: Entry): void => {
+    const name = kind === "resource" ? compiled.uri : compiled.name;
+    const inPlace = replaced?.kind === kind && replaced.name === name;
+    if (maps[kind].has(name) && !inPlace) {
+      const what = kind === "resource" ? "a URI is" : "names are";
+      throw new ConfigError(
+        `${kind[0]?.toUpperCase()}${kind.slice(1)} "${name}" is defined twice; ${what} unique within a server`,
+        { code: "duplicate", data: { name } },
+      );
+    }
+    if (kind === "tool") tools.set(name, compiled);
+    else if (kind === "prompt") prompts.set(name, compiled);
+    else resources.set(name, compiled);
+    changed({ kind, name, what: inPlace ? "replaced" : "added" });
+  };
+
+  const registry: Registry = {
+    get revision() {
+      return revision;
+    },
     tools,
     prompts,
-    lists,
-    findResource(uri) {
-      for (const resource of [fixed.get(uri), ...templated.values()]) {
-        const variables = resource?.match(uri);
-        if (resource && variables) return { resource, variables };
+    resources,
+    get lists() {
+      whole ??= build(() => true);
+      return whole;
+    },
+    listsFor(viewer) {
+      allOpen ??= Object.values(maps).every((map) => [...map.values()].every(({ access }) => access.open));
+      return allOpen ? registry.lists : build((access) => isListed(access, viewer));
+    },
+    findResource(uri, viewer) {
+      // a fixed URI wins over a template that would match it too
+      const exact = resources.get(uri);
+      for (const resource of exact ? [exact, ...resources.values()] : resources.values()) {
+        const variables = resource.match(uri);
+        if (variables && (resource.access.open || resource.access.exists(viewer))) return { resource, variables };
       }
       return undefined;
     },
-    addTool(name, options, run) {
-      const where = `tool ${name}`;
-      checkName("Tool", name, tools);
-      checkOptions(options, ["title", "description", "input", "output", "annotations", "meta"], where);
-      const output = options.output && jsonSchemaOf(options.output, "output", `${where}: output`);
-      const listing = (era: "modern" | "legacy"): Tool => ({
-        name,
-        ...(options.title !== undefined && { title: options.title }),
-        ...(options.description !== undefined && { description: options.description }),
-        inputSchema: inputSchema(where, options.input),
-        ...(output && { outputSchema: outputSchemaFor(era, output) as NonNullable<Tool["outputSchema"]> }), // a JSON Schema
-        ...(options.annotations && { annotations: options.annotations }),
-        ...(options.meta && { _meta: options.meta }),
-      });
-      const compiled = { name, input: options.input, output: options.output, run } as const;
-      const tool: CompiledTool = { ...compiled, listing: { modern: listing("modern"), legacy: listing("legacy") } };
-      tools.set(name, tool);
-      for (const era of ["modern", "legacy"] as const) lists.tools[era].push(tool.listing[era]);
-      for (const era of ["modern", "legacy"] as const) lists.tools[era].sort(byName);
+    addTool: (name, options, run) => put({ kind: "tool", compiled: compileTool(name, options, run, tagsOf) }),
+    addResource: (uri, options, run) => put({ kind: "resource", compiled: compileResource(uri, options, run, tagsOf) }),
+    addPrompt: (name, options, run) => put({ kind: "prompt", compiled: compilePrompt(name, options, run, tagsOf) }),
+    remove(kind, name) {
+      if (!maps[kind].delete(name)) throw missing(kind, name);
+      changed({ kind, name, what: "removed" });
     },
-    addResource(uri, options, run) {
-      checkOptions(options, ["name", "title", "description", "mimeType", "meta"], `resource ${uri}`);
-      if (fixed.has(uri) || templated.has(uri)) {
-        throw new ConfigError(`Resource "${uri}" is defined twice; a URI is unique within a server`, {
-          code: "duplicate",
-        });
-      }
-      if (!/^[a-z][a-z0-9+.-]*:/i.test(uri)) {
-        throw new ConfigError(`Resource URI "${uri}" has no scheme; write for example "company://policies/return"`, {
-          code: "uri",
-        });
-      }
-      const { name = uri, meta, ...rest } = options;
-      const about = { ...rest, ...(meta && { _meta: meta }) };
-      if (UriTemplate.isTemplate(uri)) {
-        const template = new UriTemplate(uri);
-        const match = (given: string): Record<string, string> | undefined => {
-          const found = template.match(given);
-          return found ? strings(found) : undefined;
-        };
-        templated.set(uri, { mimeType: options.mimeType, match, run });
-        lists.templates.push({ uriTemplate: uri, name, ...about });
-      } else {
-        fixed.set(uri, { mimeType: options.mimeType, match: (given) => (given === uri ? {} : undefined), run });
-        lists.resources.push({ uri, name, ...about });
+    replacing(kind, name, add) {
+      if (!maps[kind].has(name)) throw missing(kind, name);
+      replaced = { kind, name };
+      try {
+        add();
+      } finally {
+        replaced = undefined;
       }
     },
-    addPrompt(name, options, run) {
-      const where = `prompt ${name}`;
-      checkName("Prompt", name, prompts);
-      checkOptions(options, ["title", "description", "input"], where);
-      prompts.set(name, { name, description: options.description, input: options.input, run });
-      lists.prompts.push({
-        name,
-        ...(options.title !== undefined && { title: options.title }),
-        ...(options.description !== undefined && { description: options.description }),
-        arguments: promptArguments(where, options.input),
-      });
-      lists.prompts.sort(byName);
+    adopt(kind, name, home, prefix) {
+      const as = prefixed(kind, prefix, name);
+      const mounted = { home, name, prefix };
+      const tool = kind === "tool" ? home.registry.tools.get(name) : undefined;
+      const prompt = kind === "prompt" ? home.registry.prompts.get(name) : undefined;
+      const resource = kind === "resource" ? home.registry.resources.get(name) : undefined;
+      if (kind !== "resource") checkName(kind === "tool" ? "Tool" : "Prompt", as);
+      if (tool) {
+        const { modern, legacy } = tool.listing;
+        const listing = { modern: { ...modern, name: as }, legacy: { ...legacy, name: as } };
+        put({ kind: "tool", compiled: { ...tool, name: as, listing, mounted } });
+      }
+      if (prompt) {
+        put({ kind: "prompt", compiled: { ...prompt, name: as, listing: { ...prompt.listing, name: as }, mounted } });
+      }
+      if (resource) {
+        const listing =
+          "uri" in resource.listing ? { ...resource.listing, uri: as } : { ...resource.listing, uriTemplate: as };
+        put({ kind: "resource", compiled: { ...resource, uri: as, match: matcher(as), listing, mounted } });
+      }
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
   };
+  return registry;
 }

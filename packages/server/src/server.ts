@@ -1,23 +1,20 @@
-import { checkOptions, type Schema } from "@tenon/core";
+import { checkOptions } from "@tenon/core";
+import type { VisibleTags } from "./access.ts";
+import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./arguments.ts";
+import { createDefining, type Defining, registerHome } from "./defining.ts";
 import type { Service } from "./dispatch.ts";
 import { createExtensions, type Extension } from "./extensions.ts";
 import { createHttpSide, type FetchOptions, type HttpOptions, type HttpSide } from "./http.ts";
 import { type Listening, type ListenOptions, listen } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
+import type { Middleware } from "./middleware/onion.ts";
 import { createProtocol, type Introduction } from "./protocol.ts";
-import {
-  createRegistry,
-  type NoInput,
-  type PromptHandler,
-  type PromptOptions,
-  type ResourceHandler,
-  type ResourceOptions,
-  type ToolHandler,
-  type ToolOptions,
-} from "./registry.ts";
+import { createRegistry } from "./registry.ts";
+import { MAX_RESULT_BYTES } from "./result.ts";
 import { type RunOptions, runIfEntry } from "./run.ts";
 import { createSeal } from "./seal.ts";
 import { openStdio } from "./stdio.ts";
+import { createWorkers, type WorkerPoolOptions } from "./workers.ts";
 
 export interface ServerOptions<Lifespan = undefined> {
   /** Machine name, for example `"orders"`. */
@@ -45,6 +42,16 @@ export interface ServerOptions<Lifespan = undefined> {
   /** Receives the server's own log instead of stderr. */
   logSink?: (entry: LogEntry) => void;
   http?: HttpOptions;
+  /** Arguments a tool's schema does not name: left out (`"strip"`, the default) or refused with "did you mean". */
+  unknownArguments?: UnknownArguments;
+  /** Limits of one call's arguments. */
+  argumentLimits?: Partial<ArgumentLimits>;
+  /** Bytes of one result; a larger one is an error that says so. Default 8 MiB. */
+  maxResultBytes?: number;
+  /** Tags this caller may see: a definition with tags is hidden from callers without one of them. Default: tags hide nothing. */
+  visibleTags?: VisibleTags;
+  /** Threads for tools with `worker`. */
+  workers?: WorkerPoolOptions;
 }
 
 const OPTIONS = [
@@ -59,34 +66,18 @@ const OPTIONS = [
   "logLevel",
   "logSink",
   "http",
+  "unknownArguments",
+  "argumentLimits",
+  "maxResultBytes",
+  "visibleTags",
+  "workers",
 ] as const satisfies ReadonlyArray<keyof ServerOptions>;
 
 const WEEK_SECONDS = 7 * 24 * 60 * 60;
 
 /** A server: define first, then serve over any number of transports at once. */
-export interface TenonServer<Lifespan = undefined> {
+export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
   readonly name: string;
-  /**
-   * Adds a tool.
-   * @throws ConfigError for a duplicate or illegal name, an unknown option, or an input that is not an object schema
-   * @example server.tool("add", { input: z.object({ a: z.number(), b: z.number() }) }, ({ a, b }) => a + b)
-   */
-  tool<I extends Schema | NoInput = NoInput, O extends Schema | undefined = undefined>(
-    name: string,
-    options: ToolOptions<I, O>,
-    handler: ToolHandler<I, O, Lifespan>,
-  ): this;
-  /**
-   * Adds a resource, or a family of them when the URI is a template (RFC 6570).
-   * @example server.resource("order://{orderId}", {}, ({ orderId }) => orders.get(orderId))
-   */
-  resource(uri: string, options: ResourceOptions, handler: ResourceHandler<Lifespan>): this;
-  /** Adds a prompt: a handler that returns text (one user message) or a list of messages. */
-  prompt<I extends Schema | NoInput = NoInput>(
-    name: string,
-    options: PromptOptions<I>,
-    handler: PromptHandler<I, Lifespan>,
-  ): this;
   /**
    * Offers an extension of the protocol: its capability is advertised and its methods are answered on every transport.
    * @throws ConfigError for a malformed or taken id, or a method that is taken or belongs to the protocol
@@ -116,8 +107,10 @@ export interface TenonServer<Lifespan = undefined> {
  */
 export function createServer<Lifespan = undefined>(options: ServerOptions<Lifespan>): TenonServer<Lifespan> {
   checkOptions(options, OPTIONS, "createServer(options)");
-  const registry = createRegistry();
+  const registry = createRegistry(options.visibleTags);
+  const middleware: Middleware[] = [];
   const log = createLog(options.name, options.logLevel ?? logLevelOf(process.env.TENON_LOG_LEVEL), options.logSink);
+  const workers = createWorkers(log, options.workers);
   const introduction: Introduction = {
     name: options.name,
     version: options.version,
@@ -126,9 +119,14 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const environmentKeys = process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
+  const limits = { ...READING_RULES.limits, ...options.argumentLimits };
   const service: Service = {
     registry,
     extensions: createExtensions(log, options.exposeErrors ?? false),
+    middleware,
+    reading: { unknownArguments: options.unknownArguments ?? READING_RULES.unknownArguments, limits },
+    namePrefix: "",
+    maxResultBytes: options.maxResultBytes ?? MAX_RESULT_BYTES,
     seal: createSeal(options.stateKeys ?? environmentKeys, options.questionTtlSeconds ?? WEEK_SECONDS),
     log,
     exposeErrors: options.exposeErrors ?? false,
@@ -146,20 +144,11 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   const closers = new Set<() => Promise<void>>();
   let closing: Promise<void> | undefined;
 
+  const { defining, closeMounted } = createDefining<Lifespan>({ home: service, middleware, workers }, () => server);
   const server: TenonServer<Lifespan> = {
     name: options.name,
-    tool(name, toolOptions, handler) {
-      registry.addTool(name, toolOptions, handler as never); // its schema makes the arguments' type true
-      return server;
-    },
-    resource(uri, resourceOptions, handler) {
-      registry.addResource(uri, resourceOptions, handler as never); // its template makes the variables
-      return server;
-    },
-    prompt(name, promptOptions, handler) {
-      registry.addPrompt(name, promptOptions, handler as never); // its schema makes the arguments' type true
-      return server;
-    },
+    // `self` makes these return the server
+    ...(defining as Pick<TenonServer<Lifespan>, keyof Defining<Lifespan>>),
     extension(extension) {
       service.extensions.add(extension);
       return server;
@@ -193,6 +182,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       closing ??= (async () => {
         await http?.close();
         await Promise.allSettled([...closers].map((close) => close()));
+        await workers.close();
+        await closeMounted();
         const value = await opened?.catch(() => undefined); // it failed to open: whoever asked was told
         await value?.close?.();
       })();
@@ -200,5 +191,6 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     [Symbol.asyncDispose]: () => server.close(),
   };
+  registerHome(server, service);
   return server;
 }

@@ -1,0 +1,43 @@
+import { isListed } from "../access.ts";
+import type { Exchange } from "../context.ts";
+import type { Method, Service } from "../dispatch.ts";
+import type { RequestTarget, ServerRequest } from "./onion.ts";
+
+/** What the request is about, as far as its caller may know. */
+function targetOf(
+  { registry }: Service,
+  method: Method,
+  name: string | undefined,
+  exchange: Exchange,
+): RequestTarget | undefined {
+  if (name === undefined) return undefined;
+  const found =
+    method === "tools/call"
+      ? { kind: "tool" as const, of: registry.tools.get(name) }
+      : method === "prompts/get"
+        ? { kind: "prompt" as const, of: registry.prompts.get(name) }
+        : { kind: "resource" as const, of: registry.findResource(name, exchange)?.resource };
+  if (!found.of || !isListed(found.of.access, exchange)) return undefined;
+  const hints = "name" in found.of && "modern" in found.of.listing ? found.of.listing.modern.annotations : undefined;
+  return {
+    kind: found.kind,
+    tags: found.of.tags,
+    readOnly: found.kind === "resource" || (found.kind === "tool" && hints?.readOnlyHint === true),
+  };
+}
+
+/** The request as middleware sees it. */
+export function requestOf(
+  service: Service,
+  method: Method,
+  params: Record<string, unknown>,
+  exchange: Exchange,
+): ServerRequest {
+  const given = params.name ?? params.uri;
+  const name = typeof given === "string" ? given : undefined;
+  const { caller, client, era, requestId, sessionId, signal, meta, headers } = exchange;
+  const resumed = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
+  const target = targetOf(service, method, name, exchange);
+  const about = { caller, client, era, requestId, sessionId, signal, meta, headers };
+  return { method, name, params, target, resumed, log: service.log, ...about };
+}

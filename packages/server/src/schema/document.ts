@@ -1,0 +1,205 @@
+import { ConfigError, didYouMean, isRecord, type Json, type JsonObject, toJson } from "@tenon/core";
+
+/** Levels and nodes a schema document may have: far above what people write, low enough to bound the work it causes. */
+const MAX_DEPTH = 64;
+const MAX_NODES = 20_000;
+/** Subschemas one value may be checked against when references are followed, before checking runs under a time limit. */
+const MAX_EXPANSION = 10_000;
+
+const DIALECT = /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
+const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
+
+const ONE = new Set(
+  "additionalProperties unevaluatedProperties propertyNames items contains unevaluatedItems not if then else contentSchema".split(
+    " ",
+  ),
+);
+const MANY = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
+const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
+/** A repeated group with a repetition inside: the shape of patterns that can take exponential time. */
+const NESTED_REPETITION = /\([^)]*[*+}][^)]*\)[*+{]/;
+
+/** A JSON Schema document that may be used, and what is known about the work it causes. */
+export interface CheckedDocument {
+  readonly schema: JsonObject;
+  /** Checking a value may take long (recursion through `anyOf`, `uniqueItems`, a risky pattern): bound its time. */
+  readonly costly: boolean;
+}
+
+/** A pattern as the validator will run it: with `u` where it is legal, without where an author wrote for the older rules. */
+export function compilePattern(pattern: string): RegExp {
+  try {
+    return new RegExp(pattern, "u");
+  } catch {
+    return new RegExp(pattern);
+  }
+}
+
+/** The subschema that names itself with `$anchor`. */
+function anchored(node: JsonObject, name: string, depth = 0): JsonObject | undefined {
+  if (node.$anchor === name) return node;
+  if (depth > MAX_DEPTH) return undefined;
+  for (const [, child] of children(node)) {
+    const found = isRecord(child) ? anchored(child as JsonObject, name, depth + 1) : undefined; // inside JSON
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** The subschema a local reference points at, or undefined. */
+export function resolvePointer(root: JsonObject, reference: string): JsonObject | undefined {
+  if (reference === "#") return root;
+  let path: string;
+  try {
+    path = decodeURIComponent(reference.slice(1));
+  } catch {
+    return undefined;
+  }
+  if (!path.startsWith("/")) return anchored(root, path);
+  let node: Json | undefined = root;
+  for (const part of path.slice(1).split("/")) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (Array.isArray(node)) node = node[Number(key)];
+    else if (isRecord(node) && Object.hasOwn(node, key))
+      node = node[key] as Json; // inside JSON
+    else return undefined;
+  }
+  return isRecord(node) ? (node as JsonObject) : undefined; // inside JSON
+}
+
+function children(node: JsonObject): Array<[path: string, child: Json]> {
+  const found: Array<[string, Json]> = [];
+  for (const [keyword, value] of Object.entries(node)) {
+    if (ONE.has(keyword)) found.push([keyword, value]);
+    else if (MANY.has(keyword) && Array.isArray(value))
+      value.forEach((item, i) => void found.push([`${keyword}[${i}]`, item]));
+    else if (NAMED.has(keyword) && isRecord(value)) {
+      // a record inside JSON
+      for (const [name, item] of Object.entries(value as JsonObject)) found.push([`${keyword}.${name}`, item]);
+    }
+  }
+  return found;
+}
+
+/** Subschemas visited when references are followed; infinite for a document that refers to itself. */
+function expansion(root: JsonObject): number {
+  const known = new Map<JsonObject, number>();
+  const open = new Set<JsonObject>();
+  const count = (node: JsonObject): number => {
+    const before = known.get(node);
+    if (before !== undefined) return before;
+    if (open.has(node)) return Number.POSITIVE_INFINITY;
+    open.add(node);
+    let total = 1;
+    for (const [path, child] of children(node)) {
+      // definitions count where they are used
+      if (isRecord(child) && !path.startsWith("$defs.") && !path.startsWith("definitions."))
+        total += count(child as JsonObject); // inside JSON
+    }
+    const target = typeof node.$ref === "string" ? resolvePointer(root, node.$ref) : undefined;
+    if (target) total += count(target);
+    open.delete(node);
+    known.set(node, total);
+    return total;
+  };
+  return count(root);
+}
+
+/**
+ * Checks a JSON Schema (2020-12) before anybody relies on it: dialect, local references, legal types and patterns, bounded
+ * size. `int` becomes `integer`; format names are kept and mean nothing here; nothing is ever fetched.
+ * @param where how the document is called in an error, such as `tool refund: input`
+ * @throws ConfigError `code: "schema"` naming the path inside the document
+ */
+export function checkDocument(document: unknown, where: string): CheckedDocument {
+  const refuse: (path: string, problem: string) => never = (path, problem) => {
+    throw new ConfigError(`${where}${path}: ${problem}`, { code: "schema", data: { path } });
+  };
+  if (!isRecord(document)) refuse("", `expected a JSON Schema object, got ${JSON.stringify(document)}`);
+  let depthLeft = MAX_DEPTH * 4;
+  for (let probe: unknown = document; isRecord(probe); probe = Object.values(probe).find(isRecord)) {
+    if (--depthLeft < 0) refuse("", `nested deeper than ${MAX_DEPTH} levels`);
+  }
+  const root = toJson(document, where) as JsonObject; // an object stays one
+  if (typeof root.$schema === "string" && !DIALECT.test(root.$schema)) {
+    refuse(".$schema", `the dialect ${root.$schema} is not supported; write JSON Schema 2020-12`);
+  }
+  let nodes = 0;
+  let costly = false;
+
+  const checkType = (node: JsonObject, path: string): void => {
+    const named: Json[] = Array.isArray(node.type) ? node.type : [node.type ?? null];
+    const fixed = named.map((type) => (type === "int" ? "integer" : type));
+    for (const type of fixed) {
+      if (typeof type === "string" && TYPES.includes(type)) continue;
+      const near = typeof type === "string" ? didYouMean(type, TYPES) : undefined;
+      refuse(
+        `${path}.type`,
+        `${JSON.stringify(type)} is no type; ${near ? `did you mean "${near}"?` : `use ${TYPES.join(", ")}`}`,
+      );
+    }
+    node.type = Array.isArray(node.type) ? fixed : (fixed[0] ?? null);
+  };
+  const checkPattern = (pattern: unknown, path: string): void => {
+    if (typeof pattern !== "string") refuse(path, "a pattern is a string");
+    try {
+      compilePattern(pattern);
+    } catch (cause) {
+      refuse(
+        path,
+        `${JSON.stringify(pattern)} is no regular expression (${cause instanceof Error ? cause.message : "?"})`,
+      );
+    }
+    if (NESTED_REPETITION.test(pattern)) costly = true;
+  };
+  const checkReference = (reference: unknown, path: string): void => {
+    if (typeof reference !== "string") refuse(path, "a reference is a string");
+    if (!reference.startsWith("#")) {
+      refuse(
+        path,
+        `${JSON.stringify(reference)} points outside the document; only local references (#/…) are followed`,
+      );
+    }
+    if (!resolvePointer(root, reference)) {
+      refuse(path, `${JSON.stringify(reference)} points at nothing in the document`);
+    }
+  };
+  const checkLists = (node: JsonObject, path: string): void => {
+    if (
+      "required" in node &&
+      !(Array.isArray(node.required) && node.required.every((name) => typeof name === "string"))
+    ) {
+      refuse(`${path}.required`, "expected a list of property names");
+    }
+    if ("enum" in node && !Array.isArray(node.enum)) refuse(`${path}.enum`, "expected a list of values");
+    for (const keyword of MANY) {
+      if (keyword in node && !(Array.isArray(node[keyword]) && node[keyword].length > 0)) {
+        refuse(`${path}.${keyword}`, "expected a list of schemas that is not empty");
+      }
+    }
+    for (const keyword of NAMED) {
+      if (keyword in node && !isRecord(node[keyword])) refuse(`${path}.${keyword}`, "expected an object of schemas");
+    }
+  };
+  const check = (node: Json, path: string, depth: number): void => {
+    if (typeof node === "boolean") return;
+    if (!isRecord(node)) refuse(path, `expected a schema, got ${JSON.stringify(node)}`);
+    const schema = node as JsonObject; // inside JSON
+    if (depth > MAX_DEPTH) refuse(path, `nested deeper than ${MAX_DEPTH} levels`);
+    if (++nodes > MAX_NODES) refuse(path, `more than ${MAX_NODES} subschemas`);
+    if ("type" in schema) checkType(schema, path);
+    if ("pattern" in schema) checkPattern(schema.pattern, `${path}.pattern`);
+    if (isRecord(schema.patternProperties)) {
+      for (const pattern of Object.keys(schema.patternProperties)) checkPattern(pattern, `${path}.patternProperties`);
+    }
+    if ("$ref" in schema) checkReference(schema.$ref, `${path}.$ref`);
+    if ("$dynamicRef" in schema) refuse(`${path}.$dynamicRef`, "dynamic references are not supported; use $ref");
+    if (depth > 0 && "$id" in schema) refuse(`${path}.$id`, "only the whole document may have an $id");
+    if (schema.uniqueItems === true) costly = true;
+    checkLists(schema, path);
+    for (const [name, child] of children(schema)) check(child, `${path}.${name}`, depth + 1);
+  };
+  check(root, "", 0);
+  const { $schema: _dialect, $id: _id, ...schema } = root;
+  return { schema, costly: costly || expansion(schema) > MAX_EXPANSION };
+}
