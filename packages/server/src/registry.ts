@@ -33,6 +33,11 @@ export interface ToolOptions<
   output?: O;
   /** Hints for clients, such as `{ destructiveHint: true }` or `{ readOnlyHint: true }`. */
   annotations?: ToolAnnotations;
+  /**
+   * Makes calls with the same `_meta["dev.tenon/idempotency-key"]` by the same caller one call: it runs once, and the others
+   * get its outcome, marked `_meta["dev.tenon/replayed"]`. Default false.
+   */
+  idempotent?: boolean;
   /** Goes out with the definition as `_meta`. */
   meta?: Record<string, unknown>;
 }
@@ -66,6 +71,7 @@ export interface CompiledTool {
   readonly name: string;
   readonly input: Schema | undefined;
   readonly output: Schema | undefined;
+  readonly idempotent: boolean;
   readonly listing: Readonly<Record<"modern" | "legacy", Tool>>;
   readonly run: Run;
 }
@@ -174,7 +180,7 @@ export function createRegistry(): Registry {
     addTool(name, options, run) {
       const where = `tool ${name}`;
       checkName("Tool", name, tools);
-      checkOptions(options, ["title", "description", "input", "output", "annotations", "meta"], where);
+      checkOptions(options, ["title", "description", "input", "output", "annotations", "idempotent", "meta"], where);
       const output = options.output && jsonSchemaOf(options.output, "output", `${where}: output`);
       const listing = (era: "modern" | "legacy"): Tool => ({
         name,
@@ -185,7 +191,8 @@ export function createRegistry(): Registry {
         ...(options.annotations && { annotations: options.annotations }),
         ...(options.meta && { _meta: options.meta }),
       });
-      const compiled = { name, input: options.input, output: options.output, run } as const;
+      const { input, idempotent = false } = options;
+      const compiled = { name, input, output: options.output, idempotent, run } as const;
       const tool: CompiledTool = { ...compiled, listing: { modern: listing("modern"), legacy: listing("legacy") } };
       tools.set(name, tool);
       for (const era of ["modern", "legacy"] as const) lists.tools[era].push(tool.listing[era]);
