@@ -53,6 +53,8 @@ export interface Linear {
 
 /** How long a suspended handler may take for its own cleaning up before the question goes out without it. */
 const GRACE_MS = 200;
+/** How long a step waits for the handler to reach a question whose answer is missing; it does at once unless it changed. */
+const REACH_MS = 5_000;
 
 const settled = async (set: ReadonlySet<Promise<unknown>>): Promise<void> => {
   while (set.size > 0) await Promise.allSettled(set);
@@ -83,9 +85,15 @@ export async function runLinear<T>(round: Round, handler: (linear: Linear) => T 
     leaveBehind = () => resolve(undefined);
   });
 
+  let announce: () => void = () => undefined;
+  const suspension = new Promise<void>((resolve) => {
+    announce = resolve;
+  });
+
   function suspend(): void {
     if (suspended) return;
     suspended = true;
+    announce();
     // a handler that never settles must not keep the question from going out
     void settled(running).then(() => {
       grace = setTimeout(leaveBehind, GRACE_MS);
@@ -164,7 +172,10 @@ export async function runLinear<T>(round: Round, handler: (linear: Linear) => T 
       await Promise.resolve();
       await settled(reading);
       if (!complete || unanswered.size > 0) {
-        suspend();
+        // the question without an answer may be reached a moment after this step; reaching it suspends the round
+        const timer = setTimeout(suspend, REACH_MS);
+        await suspension;
+        clearTimeout(timer);
         throw new Suspension([...unanswered].join(", "));
       }
     }
