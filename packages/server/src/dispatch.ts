@@ -105,6 +105,10 @@ async function runHandler<T>(
       },
       wire,
     );
+  } catch (error) {
+    if (error instanceof ProtocolError || exchange.signal.aborted) throw error;
+    // not the handler's failure but ours: the store cannot be reached
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, target.name, error));
   } finally {
     await progress.flush();
   }

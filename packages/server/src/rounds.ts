@@ -205,7 +205,11 @@ async function runRound<T>(
     await store.finish(claim.lease, toJson(outcome), { ttlMs: keeping.questionTtlMs, also });
   };
   const letGo = async (): Promise<void> => {
-    if (claim) await store.release(claim.lease);
+    if (!claim) return;
+    // the lease lapses anyway, so a store that cannot be reached must not hide why the round ended
+    await store
+      .release(claim.lease)
+      .catch((error: unknown) => keeping.log("warning", "releasing a lease failed", { error }));
   };
   try {
     const ended = await runLinear({ ...round, recorder }, (linear) => handler(linear, journal));

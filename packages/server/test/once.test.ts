@@ -158,6 +158,48 @@ describe("an answered question", () => {
   });
 });
 
+describe("a store", () => {
+  it("that gives the work to another process shuts the slow one out", async () => {
+    const store = createMemoryStore({ leaseMs: 60 });
+    const stateKeys = [key()];
+    // this process does not get to renew its lease, as if something blocked its event loop
+    const slow = make({ stateKeys, store: { ...store, renew: async () => false } });
+    const quick = make({ stateKeys, store });
+    let open: () => void = () => undefined;
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const asked = await post(slow, "tools/call", pay);
+    const retry = { ...pay, ...answering(asked, yes) };
+    const late = post(slow, "tools/call", retry);
+    await sleep(100);
+    const taken = post(quick, "tools/call", retry);
+    await sleep(100);
+    open();
+    expect(JSON.parse(textOf(await taken))).toMatchObject({ paid: 5 });
+    expect((await late).error).toMatchObject({ code: -32603, data: { reason: "running" } });
+    expect(effects).toEqual(["pay 5 true"]);
+  });
+  it("that cannot be reached is an internal error that tells nothing, and the question can be answered later", async () => {
+    const store = createMemoryStore();
+    let down = false;
+    const flaky: OutcomeStore = {
+      ...store,
+      claim: (request) => (down ? Promise.reject(new Error("password=hunter2")) : store.claim(request)),
+    };
+    const one = make({ store: flaky });
+    const asked = await post(one, "tools/call", pay);
+    down = true;
+    const failed = await post(one, "tools/call", { ...pay, ...answering(asked, yes) });
+    expect(failed.error?.code).toBe(-32603);
+    expect(failed.error?.message).toMatch(/^pay failed \(reference \w+\)$/);
+    down = false;
+    expect(JSON.parse(textOf(await post(one, "tools/call", { ...pay, ...answering(asked, yes) })))).toMatchObject({
+      paid: 5,
+    });
+  });
+});
+
 describe("several questions of one round", () => {
   const all = { "A?": value("a"), "B?": value("b") };
   it("go out together with the step beside them, and count together", async () => {
@@ -279,6 +321,27 @@ describe("an idempotent tool", () => {
     for (const idempotencyKey of ["", "x".repeat(257)]) {
       expect((await post(server, "tools/call", keyed(1), { idempotencyKey })).error?.code).toBe(-32602);
     }
+  });
+  it("goes on after its finished steps when its first try was cut off", async () => {
+    const abort = new AbortController();
+    let open: () => void = () => undefined;
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    server.tool("cut", { idempotent: true }, async (_, ctx) => {
+      await ctx.step("one", () => effects.push("one"));
+      await gate;
+      ctx.signal.throwIfAborted();
+      return ctx.step("two", () => effects.push("two"));
+    });
+    const cut = post(server, "tools/call", { name: "cut" }, { idempotencyKey: "c", signal: abort.signal });
+    cut.catch(() => undefined);
+    await sleep(50);
+    abort.abort();
+    open();
+    await cut.catch(() => undefined);
+    expect(textOf(await post(server, "tools/call", { name: "cut" }, { idempotencyKey: "c" }))).toBe("2");
+    expect(effects).toEqual(["one", "two"]);
   });
   it("repeats an error of the tool as well", async () => {
     for (const mark of [undefined, true]) {
