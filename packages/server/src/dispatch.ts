@@ -73,8 +73,8 @@ async function runHandler<T>(
   wire: Wire<T>,
 ): Promise<Result> {
   const progress = progressReporter(exchange);
-  const lifespan = await service.lifespan();
   try {
+    const lifespan = await service.lifespan();
     return await answerOnce(
       service,
       exchange,
@@ -107,7 +107,7 @@ async function runHandler<T>(
     );
   } catch (error) {
     if (error instanceof ProtocolError || exchange.signal.aborted) throw error;
-    // not the handler's failure but ours: the store cannot be reached
+    // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
     throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, target.name, error));
   } finally {
     await progress.flush();

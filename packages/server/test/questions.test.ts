@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createMemoryStore } from "@tenon/store";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { type Caller, createServer, isSuspension, type ServerOptions, type TenonServer } from "../src/index.ts";
 import { answering, messages, post, type RawAnswer, textOf, value } from "./raw.ts";
@@ -108,6 +108,25 @@ describe("elicitAll", () => {
       gift: { action: "decline" },
       colour: { action: "accept", data: "shape" },
     });
+  });
+});
+
+describe("the types of answers", () => {
+  it("follow the questions", async () => {
+    server.tool("t", {}, async (_, ctx) => {
+      const { size, gift, who, colour } = await ctx.elicitAll({
+        size: ["S", "M"],
+        gift: { message: "Gift wrap?", shape: z.boolean() },
+        who: z.object({ first: z.string() }),
+        colour: { message: "Red", shape: "Round" },
+      });
+      if (size.action === "accept") expectTypeOf(size.data).toEqualTypeOf<"S" | "M">();
+      if (gift.action === "accept") expectTypeOf(gift.data).toEqualTypeOf<boolean>();
+      if (who.action === "accept") expectTypeOf(who.data).toEqualTypeOf<{ first: string }>();
+      if (colour.action === "accept") expectTypeOf(colour.data).toEqualTypeOf<"message" | "shape">();
+      return "typed";
+    });
+    expect(messages(await call("t"))).toHaveLength(4);
   });
 });
 
