@@ -129,7 +129,13 @@ export function createContext<Lifespan>(
     };
   const key = exchange.meta[META.idempotencyKey];
   return {
-    ...linear,
+    // one by one: a spread makes every call build a slow object, which costs more than the rest of a dispatch
+    elicit: linear.elicit,
+    elicitAll: linear.elicitAll,
+    elicitUrl: linear.elicitUrl,
+    step: linear.step,
+    sample: linear.sample,
+    roots: linear.roots,
     progress: async (...report) => {
       if (parts.isOpen()) await parts.progress(...report);
     },
