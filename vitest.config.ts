@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 
-const conditions = ["@tenon/source", "node", "import", "module", "default"];
+// Vite and Node add "import" and "require" themselves: "import" forced on a require breaks pg
+const conditions = ["@tenon/source", "node", "module", "default"];
 
 export default defineConfig({
   resolve: { conditions },

@@ -48,8 +48,8 @@ export interface DriverScope {
 type Boxed = { ok: true; value: WireResult } | { ok: false; error: SerializedError };
 
 const MAX_RESTARTS = 3;
-// our servers', and the SDK's; "tampered" is also what a server says that was restarted with other keys
-const STATE_REFUSED = new Set(["expired", "invalid_request_state", "tampered"]);
+// our servers' (also for a state under a key they no longer have), and the SDK's; never "answered", "foreign" or "tampered"
+const STATE_REFUSED = new Set(["expired", "invalid_request_state"]);
 
 function stateWasRefused(error: unknown): boolean {
   if (!(error instanceof ProtocolError) || !isRecord(error.data) || error.data.code !== -32602) return false;

@@ -43,6 +43,8 @@ export interface CompiledTool extends Compiled {
   readonly name: string;
   readonly input: CompiledInput;
   readonly output: Schema | undefined;
+  /** Calls with the same idempotency key are one call. */
+  readonly idempotent: boolean;
   readonly listing: Readonly<Record<Era, Tool>>;
 }
 /** A resource, or a template of them, ready to be listed and read. */
@@ -76,6 +78,7 @@ const TOOL = [
   "input",
   "output",
   "annotations",
+  "idempotent",
   "unknownArguments",
   "worker",
 ] as const satisfies ReadonlyArray<keyof ToolOptions | "worker">;
@@ -173,6 +176,7 @@ export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf
     name,
     input,
     output,
+    idempotent: options.idempotent ?? false,
     listing: { modern: listing("modern"), legacy: listing("legacy") },
     access: compileAccess(options, tagsOf),
     tags: options.tags ?? [],

@@ -1,6 +1,6 @@
 import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
 import { type Era, META } from "@tenon/core";
-import type { LinearContext } from "./journal.ts";
+import type { LinearContext } from "./asking.ts";
 import type { LogLevel, ServerLog } from "./log.ts";
 
 /** Who makes the request, from a verified token; never from anything the request says about itself. */
@@ -110,20 +110,35 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
 export function createContext<Lifespan>(
   exchange: Exchange,
   linear: LinearContext,
-  parts: { lifespan: Lifespan; log: ServerLog; name: string; progress: ToolContext["progress"] },
+  parts: {
+    lifespan: Lifespan;
+    log: ServerLog;
+    name: string;
+    progress: ToolContext["progress"];
+    /** False once the call was answered: what a handler left behind reports goes nowhere. */
+    isOpen(): boolean;
+  },
 ): ToolContext<Lifespan> {
   const level =
     (name: LogLevel): LogFunction =>
     async (data, { logger, extra } = {}) => {
       parts.log(name, typeof data === "string" ? data : JSON.stringify(data), { of: parts.name, ...extra });
-      if (exchange.signal.aborted) return;
+      if (exchange.signal.aborted || !parts.isOpen()) return;
       const payload = extra === undefined ? data : { msg: data, extra };
       await exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
     };
   const key = exchange.meta[META.idempotencyKey];
   return {
-    ...linear,
-    progress: parts.progress,
+    // one by one: a spread makes every call build a slow object, which costs more than the rest of a dispatch
+    elicit: linear.elicit,
+    elicitAll: linear.elicitAll,
+    elicitUrl: linear.elicitUrl,
+    step: linear.step,
+    sample: linear.sample,
+    roots: linear.roots,
+    progress: async (...report) => {
+      if (parts.isOpen()) await parts.progress(...report);
+    },
     log: {
       debug: level("debug"),
       info: level("info"),

@@ -39,6 +39,11 @@ export interface ToolOptions<
   /** Hints for clients, such as `{ destructiveHint: true }` or `{ readOnlyHint: true }`. */
   annotations?: ToolAnnotations;
   /**
+   * Makes calls with the same `_meta["dev.tenon/idempotency-key"]` by the same caller one call: it runs once, and the others
+   * get its outcome, marked `_meta["dev.tenon/replayed"]`. Default false.
+   */
+  idempotent?: boolean;
+  /**
    * What happens to arguments the schema does not name. Default: what the schema says (`additionalProperties`), else the
    * server's `unknownArguments`. Looks at the first level; what lies deeper is the schema's business.
    */

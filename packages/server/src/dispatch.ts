@@ -1,6 +1,5 @@
 import {
   type CallToolResult,
-  type InputRequiredResult,
   ProtocolError,
   ProtocolErrorCode,
   ResourceNotFoundError,
@@ -9,23 +8,21 @@ import {
 import { didYouMean, isRecord } from "@tenon/core";
 import { demandScopes, listedNames } from "./access.ts";
 import { readArguments } from "./arguments.ts";
+import { createAsking } from "./asking.ts";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
 import { errorReference, ToolError } from "./errors.ts";
 import type { Extensions } from "./extensions.ts";
-import { type LinearContext, runLinear } from "./journal.ts";
-import type { ServerLog } from "./log.ts";
 import { runOnion } from "./middleware/onion.ts";
 import { requestOf } from "./middleware/request.ts";
 import { within } from "./mount.ts";
+import { createPages } from "./pages.ts";
 import { type Home, unprefixedUri } from "./registry.ts";
 import { promptResult, ResultTooLargeError, resourceResult, toolResult } from "./result.ts";
-import type { Seal } from "./seal.ts";
+import { answerOnce, type Keeping, type Target, type Wire } from "./rounds.ts";
 
 /** What all requests of a server share. */
-export interface Service extends Home {
+export interface Service extends Home, Keeping {
   readonly extensions: Extensions;
-  readonly seal: Seal;
-  readonly log: ServerLog;
   readonly exposeErrors: boolean;
   /** Bytes of one result. */
   readonly maxResultBytes: number;
@@ -67,29 +64,47 @@ function describeFailure(service: Service, what: string, error: unknown): string
 async function runHandler<T>(
   service: Service,
   exchange: Exchange,
-  target: { method: Method; name: string; args: unknown },
+  target: Target & { method: Method },
   handler: (context: never) => T | Promise<T>,
-): Promise<{ done: T } | { suspended: InputRequiredResult }> {
+  wire: Wire<T>,
+): Promise<Result> {
   const progress = progressReporter(exchange);
-  const lifespan = await service.lifespan();
-  const principal = exchange.caller ? [exchange.caller.subject, exchange.caller.clientId ?? null] : null;
-  const round = {
-    seal: service.seal,
-    binding: [principal, target.method, target.name, target.args],
-    requestState: exchange.requestState,
-    inputResponses: exchange.inputResponses,
-  };
   try {
-    return await runLinear(round, (linear: LinearContext) =>
-      handler(
-        createContext(exchange, linear, {
+    const lifespan = await service.lifespan();
+    return await answerOnce(
+      service,
+      exchange,
+      target,
+      (linear, { urls }) => {
+        const pages = createPages({
+          store: service.store,
+          ids: urls,
+          subject: exchange.caller?.subject,
+          ttlMs: service.questionTtlMs,
+          waitMs: service.pageWaitMs,
+          signal: exchange.signal,
+          onCompleted: async (elicitationId) => {
+            // 2026-07-28 has no such message: there the client's own retry finds out
+            if (exchange.era === "modern") return;
+            await exchange.notify("notifications/elicitation/complete", { elicitationId }).catch(() => undefined);
+          },
+        });
+        const { capabilities } = exchange.client;
+        const context = createContext(exchange, createAsking(linear, { era: exchange.era, capabilities, pages }), {
           lifespan,
           log: service.log,
           name: target.name,
           progress: progress.report,
-        }) as never, // each handler declared its own lifespan type
-      ),
+          isOpen: linear.isOpen,
+        });
+        return handler(context as never); // each handler declared its own lifespan type
+      },
+      wire,
     );
+  } catch (error) {
+    if (error instanceof ProtocolError || exchange.signal.aborted) throw error;
+    // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, target.name, error));
   } finally {
     await progress.flush();
   }
@@ -113,17 +128,26 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
   }
   const read = await readArguments(tool.input, params.arguments, service.reading);
   if ("problem" in read) return failedCall(`Invalid arguments for ${name}: ${read.problem}`);
-  const target = { method: "tools/call", name, args: params.arguments ?? {} } as const;
-  try {
-    const outcome = await runHandler(service, exchange, target, (ctx) => tool.run(read.args as never, ctx)); // checked by its schema
-    if ("suspended" in outcome) return outcome.suspended;
-    return await toolResult(outcome.done, tool, exchange.era, service.maxResultBytes);
-  } catch (error) {
-    if (error instanceof ProtocolError) throw error;
-    const data = error instanceof ToolError ? error.data : undefined;
-    return failedCall(describeFailure(service, `Tool ${name}`, error), data);
-  }
+  const { idempotent } = tool;
+  const target = { method: "tools/call", name, args: params.arguments ?? {}, idempotent } as const;
+  // the arguments were checked by the tool's schema
+  return runHandler(service, exchange, target, (ctx) => tool.run(read.args as never, ctx), {
+    done: (value) => toolResult(value, tool, exchange.era, service.maxResultBytes),
+    failed(error) {
+      if (error instanceof ProtocolError) throw error;
+      const data = error instanceof ToolError ? error.data : undefined;
+      return failedCall(describeFailure(service, `Tool ${name}`, error), data);
+    },
+  });
 }
+
+/** How a resource or prompt fails: as a JSON-RPC error, since their results have no place for one. */
+const failing =
+  (service: Service, what: string) =>
+  (error: unknown): never => {
+    if (error instanceof ProtocolError) throw error;
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, what, error));
+  };
 
 async function readResource(service: Service, params: Record<string, unknown>, exchange: Exchange): Promise<Result> {
   const uri = String(params.uri);
@@ -139,17 +163,14 @@ async function readResource(service: Service, params: Record<string, unknown>, e
     return { ...result, contents: result.contents.map(outside) };
   }
   const target = { method: "resources/read", name: `${service.namePrefix}${uri}`, args: {} } as const;
-  try {
-    const outcome = await runHandler(service, exchange, target, (ctx) =>
-      found.resource.run(found.variables as never, ctx),
-    ); // strings by the template
-    if ("suspended" in outcome) return outcome.suspended;
-    if (outcome.done === undefined) throw new ResourceNotFoundError(uri);
-    return resourceResult(outcome.done, uri, found.resource.mimeType, service.maxResultBytes);
-  } catch (error) {
-    if (error instanceof ProtocolError) throw error;
-    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, `Resource ${uri}`, error));
-  }
+  // strings by the template
+  return runHandler(service, exchange, target, (ctx) => found.resource.run(found.variables as never, ctx), {
+    done(value) {
+      if (value === undefined) throw new ResourceNotFoundError(uri);
+      return resourceResult(value, uri, found.resource.mimeType, service.maxResultBytes);
+    },
+    failed: failing(service, `Resource ${uri}`),
+  });
 }
 
 async function getPrompt(service: Service, params: Record<string, unknown>, exchange: Exchange): Promise<Result> {
@@ -166,14 +187,11 @@ async function getPrompt(service: Service, params: Record<string, unknown>, exch
   const read = await readArguments(prompt.input, params.arguments, service.reading);
   if ("problem" in read) throw invalid(`Invalid arguments for prompt ${name}: ${read.problem}`);
   const target = { method: "prompts/get", name, args: params.arguments ?? {} } as const;
-  try {
-    const outcome = await runHandler(service, exchange, target, (ctx) => prompt.run(read.args as never, ctx)); // checked by its schema
-    if ("suspended" in outcome) return outcome.suspended;
-    return promptResult(outcome.done, prompt.description, name, service.maxResultBytes);
-  } catch (error) {
-    if (error instanceof ProtocolError) throw error;
-    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, `Prompt ${name}`, error));
-  }
+  // the arguments were checked by the prompt's schema
+  return runHandler(service, exchange, target, (ctx) => prompt.run(read.args as never, ctx), {
+    done: (value) => promptResult(value, prompt.description, name, service.maxResultBytes),
+    failed: failing(service, `Prompt ${name}`),
+  });
 }
 
 /** Answers one request from the definitions, without the server's middleware. */

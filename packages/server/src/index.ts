@@ -1,5 +1,6 @@
 export type { AccessOptions, Viewer, VisibleTags } from "./access.ts";
 export type { ArgumentLimits, UnknownArguments } from "./arguments.ts";
+export type { AnswersOf, LinearContext, NamedQuestion } from "./asking.ts";
 export { audio, type Content, content, file, image, link, text } from "./content.ts";
 export type { Caller, ClientDescription, Exchange, ToolContext } from "./context.ts";
 export {
@@ -26,10 +27,10 @@ export {
   extensionMethod,
 } from "./extensions.ts";
 export type { FetchOptions, HttpOptions } from "./http.ts";
-export type { LinearContext } from "./journal.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
 export type { LogEntry, LogLevel } from "./log.ts";
 export type { Middleware, Next, RequestTarget, ServerRequest } from "./middleware/onion.ts";
+export type { CompletionOptions } from "./pages.ts";
 export { type Answer, type AnswerOf, type MultiChoice, multi, type Shape, type TitledChoices } from "./question.ts";
 export type { Change } from "./registry.ts";
 export type { RunOptions } from "./run.ts";

@@ -9,6 +9,7 @@ import {
   type Schema,
   validate,
 } from "@tenon/core";
+import { refuseSecret } from "./secrets.ts";
 
 /** Choices with titles: `{ value: "Title" }`. */
 export type TitledChoices = Readonly<Record<string, string>>;
@@ -86,7 +87,10 @@ function checkField(name: string, schema: unknown): void {
   const found = isRecord(schema) ? schema : {};
   const list =
     found.type === "array" && isRecord(found.items) && (found.items.type === "string" || "anyOf" in found.items);
-  if (list || (typeof found.type === "string" && primitives.has(found.type))) return;
+  if (list || (typeof found.type === "string" && primitives.has(found.type))) {
+    refuseSecret(name, found);
+    return;
+  }
   throw new ConfigError(
     `ctx.elicit: the field "${name}" is ${typeof found.type === "string" ? `a ${found.type}` : "of a kind"} that a form cannot ask for; ` +
       "a form is flat: strings, numbers, booleans, enums and lists of enum values",

@@ -2,18 +2,25 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { ConfigError, digest, isRecord } from "@tenon/core";
+import { ConfigError, digest } from "@tenon/core";
 import { EncryptJWT, errors, jwtDecrypt } from "jose";
 
 /** Encrypts what a suspended call must remember, so that the client can carry it without reading or changing it. */
 export interface Seal {
-  /** @param binding what the state belongs to (caller, method, name, arguments); opening needs the same */
-  close(state: unknown, binding: unknown): Promise<string>;
   /**
-   * @throws ProtocolError -32602 with `data.reason` `expired` (the caller may start again), `foreign` or `tampered`
+   * @param binding what the state belongs to (caller, method, name, arguments); opening needs the same
+   * @param id the same for states that ask the same round again; default: a new one
    */
-  open(sealed: string, binding: unknown): Promise<unknown>;
+  close(state: unknown, binding: unknown, id?: string): Promise<string>;
+  /**
+   * @throws ProtocolError -32602 with `data.reason` `expired` (the caller may start again), `foreign` or `tampered`. A state
+   * under a key that is not in the ring is `expired`: the key was replaced too early, or the process has a new one.
+   */
+  open(sealed: string, binding: unknown): Promise<{ id: string; state: unknown }>;
 }
+
+/** Why a state was refused: only `expired` means that the caller may start again. */
+export type RefusalReason = "expired" | "answered" | "foreign" | "tampered";
 
 function parseKey(text: string): Uint8Array {
   const key = Buffer.from(text.trim(), "base64url");
@@ -25,8 +32,12 @@ function parseKey(text: string): Uint8Array {
   );
 }
 
-const refuse = (reason: "expired" | "foreign" | "tampered", message: string): ProtocolError =>
+/** How a state is refused (-32602, `data.reason`). */
+export const refuse = (reason: RefusalReason, message: string): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InvalidParams, message, { reason });
+
+/** The state was sealed with a key that is not in the ring. */
+class UnknownKey extends Error {}
 
 /**
  * A seal over a ring of keys (JWE, direct A256GCM), newest first: the first one closes, all of them open, so a key can be
@@ -41,11 +52,11 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
   }));
   const [newest] = ring;
   return {
-    async close(state, binding) {
+    async close(state, binding, id = randomUUID()) {
       if (!newest) throw new ConfigError("the key ring is empty", { code: "state_key" });
       return new EncryptJWT({ s: state, b: digest(binding) })
         .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: newest.id })
-        .setJti(randomUUID())
+        .setJti(id)
         .setExpirationTime(Math.floor(Date.now() / 1000) + ttlSeconds)
         .encrypt(newest.key);
     },
@@ -56,22 +67,23 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
           sealed,
           (header) => {
             const found = ring.find((entry) => entry.id === header.kid);
-            if (!found) throw new errors.JWEDecryptionFailed("unknown key");
+            // the header is readable by anyone, so to say that its key is unknown tells nothing
+            if (!found) throw new UnknownKey();
             return found.key;
           },
           { keyManagementAlgorithms: ["dir"], contentEncryptionAlgorithms: ["A256GCM"] },
         );
         payload = opened.payload;
       } catch (error) {
-        if (error instanceof errors.JWTExpired) {
-          throw refuse("expired", "The question was not answered in time; send the call again without requestState");
+        if (error instanceof UnknownKey || error instanceof errors.JWTExpired) {
+          throw refuse("expired", "The question can no longer be answered; send the call again without requestState");
         }
         throw refuse("tampered", "The requestState was not made by this server, or was changed on the way");
       }
       if (payload.b !== digest(binding)) {
         throw refuse("foreign", "The requestState belongs to another caller, tool or arguments");
       }
-      return isRecord(payload) ? payload.s : undefined;
+      return { id: String(payload.jti), state: payload.s };
     },
   };
 }

@@ -1,4 +1,5 @@
-import { checkOptions } from "@tenon/core";
+import { ConfigError, checkOptions } from "@tenon/core";
+import { createMemoryStore, type OutcomeStore } from "@tenon/store";
 import type { VisibleTags } from "./access.ts";
 import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./arguments.ts";
 import { createDefining, type Defining, registerHome } from "./defining.ts";
@@ -8,6 +9,7 @@ import { createHttpSide, type FetchOptions, type HttpOptions, type HttpSide } fr
 import { type Listening, type ListenOptions, listen } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
 import type { Middleware } from "./middleware/onion.ts";
+import { type CompletionOptions, completePage } from "./pages.ts";
 import { createProtocol, type Introduction } from "./protocol.ts";
 import { createRegistry } from "./registry.ts";
 import { MAX_RESULT_BYTES } from "./result.ts";
@@ -37,6 +39,17 @@ export interface ServerOptions<Lifespan = undefined> {
   stateKeys?: readonly string[];
   /** Seconds a question may wait for its answer. Default 7 days. */
   questionTtlSeconds?: number;
+  /** Seconds the answer to `ctx.elicitUrl` waits for the page's report before the person is asked again. Default 20. */
+  pageWaitSeconds?: number;
+  /**
+   * Remembers which questions were answered and with what outcome, and idempotent calls. Default: in memory, bounded, for this
+   * process. Who made it closes it.
+   */
+  store?: OutcomeStore;
+  /** Whether, or how many, other processes serve the same: needs a shared `store` and the same `stateKeys`. Default false. */
+  replicas?: boolean | number;
+  /** Bytes of a call's journal up to which it travels with the client; larger ones go to the store. Default 64 KiB. */
+  spillBytes?: number;
   /** Least severe level of the server's own log. Default: `TENON_LOG_LEVEL`, else `info`. */
   logLevel?: LogLevel;
   /** Receives the server's own log instead of stderr. */
@@ -63,6 +76,10 @@ const OPTIONS = [
   "exposeErrors",
   "stateKeys",
   "questionTtlSeconds",
+  "pageWaitSeconds",
+  "store",
+  "replicas",
+  "spillBytes",
   "logLevel",
   "logSink",
   "http",
@@ -74,6 +91,24 @@ const OPTIONS = [
 ] as const satisfies ReadonlyArray<keyof ServerOptions>;
 
 const WEEK_SECONDS = 7 * 24 * 60 * 60;
+const PAGE_WAIT_SECONDS = 20;
+const SPILL_BYTES = 64 * 1024;
+
+/** A question answered at another replica must be readable there, and must not take effect there a second time. */
+function checkReplicas(replicas: boolean | number, store: OutcomeStore | undefined, keys: readonly string[]): void {
+  if (replicas === false || (typeof replicas === "number" && replicas <= 1)) return;
+  const missing = [
+    ...(store?.shared ? [] : ["a store they share, such as createPostgresStore({ url })"]),
+    ...(keys.length > 0 ? [] : ["the same stateKeys (or TENON_STATE_KEYS)"]),
+  ];
+  if (missing.length === 0) return;
+  throw new ConfigError(
+    `createServer: replicas need ${missing.join(" and ")}; without, an answer could take effect twice`,
+    {
+      code: "replicas",
+    },
+  );
+}
 
 /** A server: define first, then serve over any number of transports at once. */
 export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
@@ -95,6 +130,13 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
    * (`--transport http --port 8030`) and options say.
    */
   run(meta: ImportMeta, options?: RunOptions): Promise<void>;
+  /**
+   * Reports that the person has done on a page what `ctx.elicitUrl` sent them there for: to be called by the page's back end,
+   * here or in any process with the same store.
+   * @param id what the page was opened with
+   * @throws TenonError `code: "unknown_elicitation"`, AuthError `code: "foreign_elicitation"`
+   */
+  completeElicitation(id: string, options?: CompletionOptions): Promise<void>;
   /** Stops everything this server opened. Safe to call twice. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -117,7 +159,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     title: options.title,
     instructions: options.instructions,
   };
-  const environmentKeys = process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
+  const stateKeys = options.stateKeys ?? process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
+  checkReplicas(options.replicas ?? false, options.store, stateKeys);
+  const store = options.store ?? createMemoryStore();
+  const questionTtlSeconds = options.questionTtlSeconds ?? WEEK_SECONDS;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
   const service: Service = {
@@ -127,7 +172,11 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     reading: { unknownArguments: options.unknownArguments ?? READING_RULES.unknownArguments, limits },
     namePrefix: "",
     maxResultBytes: options.maxResultBytes ?? MAX_RESULT_BYTES,
-    seal: createSeal(options.stateKeys ?? environmentKeys, options.questionTtlSeconds ?? WEEK_SECONDS),
+    seal: createSeal(stateKeys, questionTtlSeconds),
+    store,
+    questionTtlMs: questionTtlSeconds * 1_000,
+    pageWaitMs: (options.pageWaitSeconds ?? PAGE_WAIT_SECONDS) * 1_000,
+    spillBytes: options.spillBytes ?? SPILL_BYTES,
     log,
     exposeErrors: options.exposeErrors ?? false,
     async lifespan() {
@@ -177,6 +226,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       await stdio.close();
       closers.delete(stdio.close);
     },
+    completeElicitation: (id, completion = {}) => completePage(store, id, service.questionTtlMs, completion),
     run: (meta, runOptions) => runIfEntry(server, meta, runOptions),
     close() {
       closing ??= (async () => {
@@ -186,6 +236,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         await closeMounted();
         const value = await opened?.catch(() => undefined); // it failed to open: whoever asked was told
         await value?.close?.();
+        if (!options.store) await store.close();
       })();
       return closing;
     },

@@ -1,4 +1,9 @@
-/** What a finished effect left behind: a suspended call's answered state, or an idempotent call, with its outcome. */
-export interface OutcomeStore {
-  readonly kind: string;
-}
+export { createMemoryStore, type MemoryStoreOptions } from "./memory.ts";
+export {
+  type Claim,
+  type ClaimRequest,
+  claimOrWait,
+  type Lease,
+  LeaseLost,
+  type OutcomeStore,
+} from "./outcomes.ts";

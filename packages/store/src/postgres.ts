@@ -1,1 +1,79 @@
-export {};
+import { ConfigError, checkOptions } from "@tenon/core";
+import { Kysely, PostgresDialect, sql } from "kysely";
+import pg from "pg";
+import { migrations } from "./migrations/index.ts";
+import { LEASE_MS, type OutcomeStore } from "./outcomes.ts";
+import { createSqlStore, type Tables } from "./sql.ts";
+
+export interface PostgresStoreOptions {
+  /** For example `postgres://user@host:5432/database`. */
+  url: string;
+  /** Default `tenon`; made when there is none. */
+  schema?: string;
+  /** Connections at once. Default 10. */
+  maxConnections?: number;
+  /** Default 15 seconds. */
+  leaseMs?: number;
+}
+
+/** Any number that nobody else locks: the first bytes of "tenon". */
+const MIGRATION_LOCK = 0x74656e6f;
+
+async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    // held until the transaction ends; the others wait here and find everything done
+    await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(trx);
+    await trx.schema.createSchema(schema).ifNotExists().execute();
+    const table = sql.table(`${schema}.tenon_migrations`);
+    await sql`create table if not exists ${table} (name text primary key, at timestamptz not null default now())`.execute(
+      trx,
+    );
+    const { rows } = await sql<{ name: string }>`select name from ${table}`.execute(trx);
+    const done = new Set(rows.map((row) => row.name));
+    for (const { name, statements } of migrations) {
+      if (done.has(name)) continue;
+      for (const statement of statements(trx.schema.withSchema(schema))) await trx.executeQuery(statement);
+      await sql`insert into ${table} (name) values (${name})`.execute(trx);
+    }
+  });
+}
+
+/**
+ * Outcomes in Postgres, for any number of machines. Connects and migrates at first use; leases are counted by the database's
+ * clock.
+ * @throws ConfigError for an unknown option or a schema name that is not one word
+ * @example createPostgresStore({ url: process.env.TENON_DATABASE_URL })
+ */
+export function createPostgresStore(options: PostgresStoreOptions): OutcomeStore {
+  checkOptions(options, ["url", "schema", "maxConnections", "leaseMs"], "createPostgresStore(options)");
+  const { schema = "tenon" } = options;
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw new ConfigError(`createPostgresStore: schema "${schema}" must be one word of a-z 0-9 _`, {
+      code: "schema_name",
+    });
+  }
+  const pool = new pg.Pool({ connectionString: options.url, max: options.maxConnections ?? 10 });
+  pool.on("error", () => undefined); // an idle connection ended: the next query opens another, or says why it cannot
+  const root = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  const db = root.withSchema(schema);
+  let ready: Promise<void> | undefined;
+  return createSqlStore({
+    leaseMs: options.leaseMs ?? LEASE_MS,
+    async db() {
+      ready ??= migrate(root, schema).catch((error: unknown) => {
+        ready = undefined; // the database may be there next time
+        throw error;
+      });
+      await ready;
+      return db;
+    },
+    async now(queries) {
+      const { rows } = await sql<{
+        now: string;
+      }>`select (extract(epoch from clock_timestamp()) * 1000)::bigint as now`.execute(queries);
+      return Number(rows[0]?.now);
+    },
+    lockRows: true,
+    close: () => root.destroy(),
+  });
+}

@@ -1,0 +1,235 @@
+import type { InputRequest } from "@modelcontextprotocol/server";
+import { ConfigError, digest, type Json, type JsonObject, TenonError, toJson } from "@tenon/core";
+import { Suspension } from "./errors.ts";
+import type { Asked, Journal, QuestionKind, StepResult } from "./journal.ts";
+
+/** A question as the run loop sees it: what identifies it, how it goes out, how its answer is read. */
+export interface Question<A> {
+  readonly kind: QuestionKind;
+  /** Names the question; default: its fingerprint and its ordinal among equals. */
+  readonly key: string | undefined;
+  readonly print: string;
+  /** Why this client cannot be asked. */
+  readonly refusal: Error | undefined;
+  /** The request that goes out when there is no answer yet. */
+  request(key: string): InputRequest | Promise<InputRequest>;
+  /** The answer when `given` is a valid one. */
+  read(given: JsonObject, key: string): Promise<{ answer: A } | undefined>;
+}
+
+/** Keeps finished steps of the round outside this process, so that a crash does not repeat them. */
+export interface Recorder {
+  /** Before the first step of the round has an effect. */
+  begin(): Promise<void>;
+  record(step: string, result: Json): Promise<void>;
+}
+
+/** What one round of a call starts from. */
+export interface Round {
+  readonly journal: Journal;
+  /** Answers to the questions of the journal's open round. */
+  readonly answers: ReadonlyMap<string, JsonObject>;
+  /** Whether all of them are there: until then nothing new may take effect. */
+  readonly complete: boolean;
+  readonly recorder: Recorder | undefined;
+}
+
+/** How a round ended. */
+export type Ended<T> =
+  | { readonly done: T }
+  | { readonly failed: unknown }
+  /** The client cannot be asked: this answer is about the client, not about the call. */
+  | { readonly refused: unknown }
+  /** Questions wait; the journal is ready for the next round. `consumed` says whether the answers of this round count. */
+  | { readonly questions: ReadonlyMap<string, InputRequest>; readonly consumed: boolean };
+
+/** The two primitives that everything a handler may ask or do once is made of. */
+export interface Linear {
+  ask<A>(prepare: () => Question<A>): Promise<A>;
+  step<T>(key: string, fn: (idempotencyKey: string) => T | Promise<T>): Promise<T>;
+  /** False as soon as the round was answered: a handler that runs on must not be heard any more. */
+  isOpen(): boolean;
+}
+
+/** How long a suspended handler may take for its own cleaning up before the question goes out without it. */
+const GRACE_MS = 200;
+/** How long a step waits for the handler to reach a question whose answer is missing; it does at once unless it changed. */
+const REACH_MS = 5_000;
+
+const settled = async (set: ReadonlySet<Promise<unknown>>): Promise<void> => {
+  while (set.size > 0) await Promise.allSettled(set);
+};
+
+/**
+ * Runs a handler as one linear function over any number of rounds: recorded steps and answers return at once, the first
+ * unanswered question ends the round (2026-07-28, multi-round-trip requests). Entries are found by key, never by position, so
+ * `Promise.all` and reordering are safe. Changes the journal to what the next round starts from.
+ */
+export async function runLinear<T>(round: Round, handler: (linear: Linear) => T | Promise<T>): Promise<Ended<T>> {
+  const { journal, answers, complete, recorder } = round;
+  const questions = new Map<string, { asked: Asked; request: InputRequest }>();
+  const valid = new Map<string, { print: string; answer: JsonObject }>();
+  const unanswered = new Set<string>();
+  const reached = new Set<string>();
+  const ordinals = new Map<string, number>();
+  const usedSteps = new Set<string>();
+  const running = new Set<Promise<unknown>>();
+  const reading = new Set<Promise<unknown>>();
+  let begun: Promise<void> | undefined;
+  let suspended = false;
+  let over = false;
+  let refused: { error: unknown } | undefined;
+  let grace: NodeJS.Timeout | undefined;
+  let leaveBehind: () => void = () => undefined;
+  const leftBehind = new Promise<undefined>((resolve) => {
+    leaveBehind = () => resolve(undefined);
+  });
+
+  let announce: () => void = () => undefined;
+  const suspension = new Promise<void>((resolve) => {
+    announce = resolve;
+  });
+
+  function suspend(): void {
+    if (suspended) return;
+    suspended = true;
+    announce();
+    // a handler that never settles must not keep the question from going out
+    void settled(running).then(() => {
+      grace = setTimeout(leaveBehind, GRACE_MS);
+    });
+  }
+  function checkOpen(what: string): void {
+    if (suspended) throw new Suspension([...questions.keys()].join(", ") || what);
+    if (!over) return;
+    throw new TenonError(
+      `${what}: the call was answered already; wait for everything a handler starts before it returns`,
+      {
+        code: "call_ended",
+      },
+    );
+  }
+  function track<V>(set: Set<Promise<unknown>>, work: Promise<V>): Promise<V> {
+    set.add(work);
+    const remove = (): void => void set.delete(work);
+    work.then(remove, remove); // also keeps a promise that the handler awaits later from ending the process
+    return work;
+  }
+
+  async function answerTo<A>(key: string, question: Question<A>): Promise<{ answer: A } | undefined> {
+    const known = journal.answers.get(key);
+    if (known) {
+      if (known.print === question.print) return question.read(known.answer, key);
+      throw new TenonError(
+        `The question "${key}" is not the one that was answered: its message or shape changed between two rounds of the call. ` +
+          "Give questions that may change a key of their own",
+        { code: "question_changed", data: { key } },
+      );
+    }
+    const asked = journal.asked.get(key);
+    if (!asked) return undefined;
+    reached.add(key);
+    const given = answers.get(key);
+    // an answer to a question that has changed is no answer: it is asked again
+    const read = given && asked.print === question.print ? await question.read(given, key) : undefined;
+    if (given && read) valid.set(key, { print: question.print, answer: given });
+    else unanswered.add(key);
+    return read;
+  }
+
+  async function ask<A>(prepare: () => Question<A>): Promise<A> {
+    checkOpen("a question");
+    const question = prepare();
+    const { print, kind } = question;
+    const ordinal = ordinals.get(print) ?? 0;
+    ordinals.set(print, ordinal + 1);
+    const key = question.key ?? `q_${print.slice(0, 10)}_${ordinal}`;
+    const found = await track(reading, answerTo(key, question));
+    if (found) return found.answer;
+    if (question.refusal) {
+      refused ??= { error: question.refusal };
+      suspend();
+      throw question.refusal;
+    }
+    questions.set(key, { asked: { kind, print }, request: await question.request(key) });
+    suspend();
+    throw new Suspension(key);
+  }
+
+  async function step<V>(key: string, fn: (idempotencyKey: string) => V | Promise<V>): Promise<V> {
+    checkOpen(`step "${key}"`);
+    if (usedSteps.has(key)) {
+      throw new ConfigError(`ctx.step: the key "${key}" was used twice in one run; give each step its own key`, {
+        code: "step_key",
+        data: { key },
+      });
+    }
+    usedSteps.add(key);
+    const recorded = journal.steps.get(key);
+    if (recorded) return recorded[0] as V; // recorded by the same step: the same type after JSON
+    if (journal.asked.size > 0) {
+      // the answers of a round count together or not at all: no effect may follow one of them while another is wrong
+      await Promise.resolve();
+      await settled(reading);
+      if (!complete || unanswered.size > 0) {
+        // the question without an answer may be reached a moment after this step; reaching it suspends the round
+        const timer = setTimeout(suspend, REACH_MS);
+        await suspension;
+        clearTimeout(timer);
+        throw new Suspension([...unanswered].join(", "));
+      }
+    }
+    if (recorder) {
+      begun ??= recorder.begin();
+      await begun;
+    }
+    const value = await fn(digest([journal.call, key]));
+    const result: StepResult = value === undefined ? [] : [toJson(value, `result of step "${key}"`)];
+    journal.steps.set(key, result);
+    await recorder?.record(key, [...result]);
+    return result[0] as V; // what later runs will see
+  }
+
+  const work = (async (): Promise<T> =>
+    handler({
+      ask: (prepare) => track(running, ask(prepare)),
+      step: (key, fn) => track(running, step(key, fn)),
+      isOpen: () => !over,
+    }))();
+  const outcome = await Promise.race([
+    work.then(
+      (done) => ({ done }),
+      (failed: unknown) => ({ failed }),
+    ),
+    leftBehind,
+  ]);
+  // a step that still runs beside the question must be recorded, or it would run again
+  await settled(running);
+  over = true;
+  clearTimeout(grace);
+
+  if (refused) return { refused: refused.error };
+  if (questions.size > 0) {
+    const asked = [...questions].map(([key, question]) => [key, question.asked] as const);
+    const consumed = complete && (unanswered.size === 0 || begun !== undefined);
+    if (consumed) {
+      for (const [key, answered] of valid) journal.answers.set(key, answered);
+      journal.asked = new Map(asked);
+      journal.given = new Map();
+    } else {
+      journal.asked = new Map([...[...journal.asked].filter(([key]) => reached.has(key)), ...asked]);
+      journal.given = new Map([...valid].map(([key, { answer }]) => [key, answer]));
+    }
+    return { questions: new Map([...questions].map(([key, { request }]) => [key, request])), consumed };
+  }
+  if (suspended) {
+    const missing = [...journal.asked.keys()].filter((key) => !answers.has(key));
+    return {
+      failed: new TenonError(
+        `The handler no longer asks "${missing.join('", "')}", which this call waits for: it changed between two rounds`,
+        { code: "question_changed", data: { missing } },
+      ),
+    };
+  }
+  return outcome ?? { failed: new Suspension("none") }; // left behind only when suspended: handled above
+}

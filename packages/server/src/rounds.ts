@@ -1,0 +1,266 @@
+import { randomUUID } from "node:crypto";
+import {
+  type InputRequiredResult,
+  inputRequired,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Result,
+} from "@modelcontextprotocol/server";
+import { digest, isRecord, type Json, type JsonObject, META, toJson } from "@tenon/core";
+import { type Claim, type ClaimRequest, claimOrWait, type Lease, LeaseLost, type OutcomeStore } from "@tenon/store";
+import { readAnswer } from "./asking.ts";
+import type { Exchange } from "./context.ts";
+import { emptyJournal, type Journal, packJournal, type StepResult, unpackJournal } from "./journal.ts";
+import { type Linear, type Recorder, runLinear } from "./linear.ts";
+import type { ServerLog } from "./log.ts";
+import { refuse, type Seal } from "./seal.ts";
+
+/** What all calls of a server share to be answered once. */
+export interface Keeping {
+  readonly seal: Seal;
+  readonly store: OutcomeStore;
+  readonly log: ServerLog;
+  /** How long a question may wait for its answer, and its outcome for a retry. */
+  readonly questionTtlMs: number;
+  /** How long an answered visit to a page waits for the page before it is asked again. */
+  readonly pageWaitMs: number;
+  /** Journals above this many bytes go to the store. */
+  readonly spillBytes: number;
+}
+
+/** The call an exchange makes. */
+export interface Target {
+  readonly method: string;
+  readonly name: string;
+  readonly args: unknown;
+  /** Whether the call's idempotency key, if it brings one, makes repeated calls one. */
+  readonly idempotent?: boolean | undefined;
+}
+
+/** How the end of a handler becomes the wire's result. */
+export interface Wire<T> {
+  done(value: T): Result | Promise<Result>;
+  /** @throws ProtocolError for what the wire says as an error of its own */
+  failed(error: unknown): Result;
+}
+
+/** What a retry of an answered round or of an idempotent call gets. */
+type Outcome = { readonly result: Json } | { readonly error: { code: number; message: string; data?: Json } };
+
+type Yours = Extract<Claim, { state: "yours" }>;
+
+/** How long a retry waits for the first one to finish: less than clients wait for us. */
+const WAIT_MS = 50_000;
+const LONGEST_KEY = 256;
+
+const stillRunning = (): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InternalError, "The same call still runs; send the same request again later", {
+    reason: "running",
+  });
+
+/** Who a call belongs to: states and idempotency keys of one caller are nothing to another. */
+export const principalOf = ({ caller }: Exchange): Json => (caller ? [caller.subject, caller.clientId ?? null] : null);
+
+async function openState(keeping: Keeping, requestState: string, binding: unknown) {
+  const { id, state } = await keeping.seal.open(requestState, binding);
+  let packed = isRecord(state) ? state.journal : undefined;
+  if (isRecord(state) && typeof state.blob === "string") {
+    const text = await keeping.store.getBlob(state.blob);
+    if (text === undefined) {
+      throw refuse("expired", "What this question has to remember is gone; send the call again without requestState");
+    }
+    packed = JSON.parse(text);
+  }
+  const journal = unpackJournal(packed);
+  // sealed by us, yet not a journal: made by another version of the library
+  if (!journal) throw refuse("expired", "The requestState is of another version; send the call again without it");
+  return { id, journal };
+}
+
+async function closeState(keeping: Keeping, journal: Journal, binding: unknown, id: string): Promise<string> {
+  const packed = packJournal(journal);
+  const text = JSON.stringify(packed);
+  if (Buffer.byteLength(text) <= keeping.spillBytes) return keeping.seal.close({ journal: packed }, binding, id);
+  const blob = `journal:${randomUUID()}`;
+  await keeping.store.putBlob(blob, text, keeping.questionTtlMs);
+  return keeping.seal.close({ blob }, binding, id);
+}
+
+/** The answers to the open round's questions: those given before and those of this request; anything else is ignored. */
+function answersOf(journal: Journal, responses: Readonly<Record<string, unknown>>): Map<string, JsonObject> {
+  const answers = new Map<string, JsonObject>();
+  for (const [key, { kind }] of journal.asked) {
+    const given = Object.hasOwn(responses, key) ? responses[key] : journal.given.get(key);
+    const answer = readAnswer(given, kind);
+    if (answer) answers.set(key, answer);
+  }
+  return answers;
+}
+
+function idempotencyKeyOf(exchange: Exchange): string | undefined {
+  const key = exchange.meta[META.idempotencyKey];
+  if (key === undefined || (typeof key === "string" && key !== "" && key.length <= LONGEST_KEY)) return key;
+  throw new ProtocolError(
+    ProtocolErrorCode.InvalidParams,
+    `_meta["${META.idempotencyKey}"] must be a text of 1 to ${LONGEST_KEY} characters`,
+  );
+}
+
+function replay(outcome: Json): Result {
+  const { result, error } = outcome as unknown as {
+    result?: Result;
+    error?: { code: number; message: string; data?: Json };
+  }; // an Outcome, finalResult() made it
+  if (error) throw new ProtocolError(error.code, error.message, error.data);
+  return { ...result, _meta: { ...result?._meta, [META.replayed]: true } };
+}
+
+/** Renews a lease until told to stop; a lease that is lost shows when the next thing is recorded. */
+function keepAlive({ store, log }: Keeping, lease: Lease): () => void {
+  const timer = setInterval(() => {
+    store.renew(lease).catch((error: unknown) => log("warning", "renewing a lease failed", { error }));
+  }, store.leaseMs / 3);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** What the request is about to work on, or that it may not. */
+async function claimFor(keeping: Keeping, request: ClaimRequest, signal: AbortSignal): Promise<Claim> {
+  const claim = await claimOrWait(keeping.store, request, { waitMs: WAIT_MS, signal });
+  if (claim.state === "running") throw stillRunning();
+  return claim;
+}
+
+/**
+ * Answers one request of a method that may ask questions, so that a complete set of valid answers takes effect once: the same
+ * retry gets the recorded outcome, one that comes while the first still runs waits for it, other answers are refused.
+ * @throws ProtocolError -32602 with `data.reason` `expired`, `answered`, `foreign` or `tampered`
+ */
+export async function answerOnce<T>(
+  keeping: Keeping,
+  exchange: Exchange,
+  target: Target,
+  handler: (linear: Linear, journal: Journal) => T | Promise<T>,
+  wire: Wire<T>,
+): Promise<Result> {
+  const principal = principalOf(exchange);
+  const binding = [principal, target.method, target.name, target.args];
+  const ttlMs = keeping.questionTtlMs;
+  if (exchange.requestState !== undefined) {
+    const { id, journal } = await openState(keeping, exchange.requestState, binding);
+    const answers = answersOf(journal, exchange.inputResponses ?? {});
+    const round = { id, journal, answers, complete: answers.size === journal.asked.size };
+    if (!round.complete) return runRound(keeping, exchange, binding, round, undefined, handler, wire);
+    const request = { key: `state:${id}`, digest: digest([...answers].sort()), ttlMs };
+    const claim = await claimFor(keeping, request, exchange.signal);
+    if (claim.state === "finished") return replay(claim.outcome);
+    if (claim.state !== "yours") throw refuse("answered", "The question was answered already, with another answer");
+    return runRound(keeping, exchange, binding, round, claim, handler, wire);
+  }
+  const key = target.idempotent ? idempotencyKeyOf(exchange) : undefined;
+  const begin = (journal: Journal) => ({
+    id: undefined,
+    journal,
+    answers: new Map<string, JsonObject>(),
+    complete: true,
+  });
+  if (key === undefined) {
+    return runRound(keeping, exchange, binding, begin(emptyJournal(randomUUID())), undefined, handler, wire);
+  }
+  const record = `call:${digest([principal, target.method, target.name, key])}`;
+  const claim = await claimFor(keeping, { key: record, digest: digest(target.args), ttlMs }, exchange.signal);
+  if (claim.state === "finished") return replay(claim.outcome);
+  if (claim.state !== "yours") {
+    throw refuse(
+      "answered",
+      "The idempotency key was used for a call with other arguments; a new call needs a new key",
+    );
+  }
+  return runRound(keeping, exchange, binding, begin(emptyJournal(record, record)), claim, handler, wire);
+}
+
+async function runRound<T>(
+  keeping: Keeping,
+  exchange: Exchange,
+  binding: unknown,
+  round: { id: string | undefined; journal: Journal; answers: ReadonlyMap<string, JsonObject>; complete: boolean },
+  claim: Yours | undefined,
+  handler: (linear: Linear, journal: Journal) => T | Promise<T>,
+  wire: Wire<T>,
+): Promise<Result> {
+  const { journal } = round;
+  for (const [step, result] of Object.entries(claim?.progress ?? {})) {
+    journal.steps.set(step, result as unknown as StepResult); // recorded below
+  }
+  const { store } = keeping;
+  const recorder: Recorder | undefined = claim && {
+    begin: () => store.begin(claim.lease),
+    record: (step, result) => store.record(claim.lease, step, result),
+  };
+  const stop = claim ? keepAlive(keeping, claim.lease) : () => undefined;
+  /** Keeps the outcome: for this round's state, and for the whole call where it has a record. */
+  const keep = async (outcome: Outcome): Promise<void> => {
+    if (!claim) return;
+    const also = journal.record !== undefined && journal.record !== claim.lease.key ? [journal.record] : [];
+    await store.finish(claim.lease, toJson(outcome), { ttlMs: keeping.questionTtlMs, also });
+  };
+  const letGo = async (): Promise<void> => {
+    if (!claim) return;
+    // the lease lapses anyway, so a store that cannot be reached must not hide why the round ended
+    await store
+      .release(claim.lease)
+      .catch((error: unknown) => keeping.log("warning", "releasing a lease failed", { error }));
+  };
+  try {
+    const ended = await runLinear({ ...round, recorder }, (linear) => handler(linear, journal));
+    if ("refused" in ended) {
+      await letGo();
+      return wire.failed(ended.refused);
+    }
+    if ("questions" in ended) {
+      const id = ended.consumed || round.id === undefined ? randomUUID() : round.id;
+      const result: InputRequiredResult = inputRequired({
+        inputRequests: Object.fromEntries(ended.questions),
+        requestState: await closeState(keeping, journal, binding, id),
+      });
+      if (claim) await (ended.consumed ? keep({ result: toJson(result) }) : letGo());
+      return result;
+    }
+    // whoever stopped listening did not get this failure, which may be no more than that they stopped
+    if ("failed" in ended && exchange.signal.aborted) {
+      await letGo();
+      return wire.failed(ended.failed);
+    }
+    const final = await finalResult(ended, wire, claim !== undefined);
+    if (claim) await keep(final.outcome);
+    if ("error" in final) throw final.error;
+    return final.result;
+  } catch (error) {
+    if (error instanceof LeaseLost) throw stillRunning();
+    await letGo(); // does nothing when the outcome was kept
+    throw error;
+  } finally {
+    stop();
+  }
+}
+
+/** The result or protocol error that goes out, and how it is recorded. */
+async function finalResult<T>(
+  ended: { readonly done: T } | { readonly failed: unknown },
+  wire: Wire<T>,
+  recorded: boolean,
+): Promise<({ result: Result } | { error: ProtocolError }) & { outcome: Outcome }> {
+  const both = (result: Result) => ({ result, outcome: { result: recorded ? toJson(result, "result") : null } });
+  try {
+    if ("failed" in ended) return both(wire.failed(ended.failed));
+    try {
+      return both(await wire.done(ended.done));
+    } catch (error) {
+      return both(wire.failed(error));
+    }
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    const { code, message, data } = error;
+    return { error, outcome: { error: { code, message, ...(data !== undefined && { data: toJson(data) }) } } };
+  }
+}

@@ -1,0 +1,12 @@
+import type { CompiledQuery, SchemaModule } from "kysely";
+import { outcomes } from "./001_outcomes.ts";
+
+/** One step of the tables' history. Never edited once released: a change is a new file with the next number. */
+export interface Migration {
+  readonly name: string;
+  /** The statements in order; one schema builder writes them for both databases. */
+  statements(schema: SchemaModule): readonly CompiledQuery[];
+}
+
+/** All migrations, oldest first. */
+export const migrations: readonly Migration[] = [outcomes];

@@ -1,0 +1,209 @@
+import type { Json } from "@tenon/core";
+import type { ColumnType, Kysely, Transaction } from "kysely";
+import { type ClaimedBefore, decideClaim, type Lease, LeaseLost, type OutcomeStore } from "./outcomes.ts";
+
+/** pg reads a bigint as text; what we keep in one is far below 2^53. */
+type Big = ColumnType<number | string, number, number>;
+
+/** The tables of `migrations/`. */
+export interface Tables {
+  tenon_outcomes: {
+    key: string;
+    digest: string;
+    status: ClaimedBefore["status"];
+    begun: number;
+    fence: Big;
+    lease_until: Big;
+    expires_at: Big;
+    outcome: string | null;
+  };
+  tenon_outcome_parts: { key: string; name: string; value: string };
+  tenon_blobs: { id: string; body: string; expires_at: Big };
+}
+
+type Queries = Kysely<Tables> | Transaction<Tables>;
+
+/** Where the databases differ. */
+export interface SqlSide {
+  readonly leaseMs: number;
+  /** The database, ready for queries: migrated. */
+  db(): Promise<Kysely<Tables>>;
+  /** Milliseconds by the one clock all users of the database share. */
+  now(db: Queries): Promise<number>;
+  /** Whether a row that is read to be written must be locked (`for update`); SQLite has locked the file already. */
+  readonly lockRows: boolean;
+  close(): Promise<void>;
+}
+
+const SWEEP_EVERY_MS = 60_000;
+
+/** The outcome store over any of the databases: one set of queries. */
+export function createSqlStore(side: SqlSide): OutcomeStore {
+  const { leaseMs } = side;
+  let swept = Date.now();
+
+  const write = async <T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T> =>
+    (await side.db()).transaction().execute(work);
+
+  async function find(trx: Queries, key: string) {
+    const query = trx.selectFrom("tenon_outcomes").selectAll().where("key", "=", key);
+    return (side.lockRows ? query.forUpdate() : query).executeTakeFirst();
+  }
+
+  const parts = (trx: Queries, key: string) => trx.deleteFrom("tenon_outcome_parts").where("key", "=", key).execute();
+
+  /** Changes the record if the lease still holds, and says whether it did. */
+  async function change(
+    trx: Queries,
+    { key, fence }: Lease,
+    values: Partial<{
+      status: ClaimedBefore["status"];
+      begun: number;
+      lease_until: number;
+      expires_at: number;
+      outcome: string;
+    }>,
+  ): Promise<boolean> {
+    const result = await trx
+      .updateTable("tenon_outcomes")
+      .set(values)
+      .where("key", "=", key)
+      .where("fence", "=", fence)
+      .where("status", "=", "running")
+      .executeTakeFirst();
+    return result.numUpdatedRows > 0n;
+  }
+
+  async function mustChange(trx: Queries, lease: Lease, values: Parameters<typeof change>[2]): Promise<void> {
+    if (!(await change(trx, lease, values))) throw new LeaseLost(lease);
+  }
+
+  async function sweep(): Promise<number> {
+    swept = Date.now();
+    return write(async (trx) => {
+      const now = await side.now(trx);
+      const gone = await trx.deleteFrom("tenon_outcomes").where("expires_at", "<=", now).executeTakeFirst();
+      const blobs = await trx.deleteFrom("tenon_blobs").where("expires_at", "<=", now).executeTakeFirst();
+      await trx
+        .deleteFrom("tenon_outcome_parts")
+        .where("key", "not in", (outcomes) => outcomes.selectFrom("tenon_outcomes").select("tenon_outcomes.key"))
+        .execute();
+      return Number(gone.numDeletedRows + blobs.numDeletedRows);
+    });
+  }
+
+  return {
+    shared: true,
+    leaseMs,
+    async claim({ key, digest, ttlMs }) {
+      // whoever comes by cleans up: no timer keeps a process alive for it
+      if (Date.now() - swept > SWEEP_EVERY_MS) await sweep();
+      return write(async (trx) => {
+        const now = await side.now(trx);
+        const fresh = { key, digest, begun: 0, fence: 0, lease_until: 0, expires_at: now + ttlMs, outcome: null };
+        // makes a row to lock when there is none; of two inserts at once one waits for the other
+        await trx
+          .insertInto("tenon_outcomes")
+          .values({ ...fresh, status: "free" })
+          .onConflict((conflict) => conflict.column("key").doNothing())
+          .execute();
+        const row = await find(trx, key);
+        if (!row) return { state: "running" as const }; // swept between the two queries: the caller tries again
+        const before = {
+          digest: row.digest,
+          status: row.status,
+          begun: row.begun === 1,
+          fence: Number(row.fence),
+          leaseUntil: Number(row.lease_until),
+          expiresAt: Number(row.expires_at),
+        };
+        const decision = decideClaim(before, digest, now);
+        if (decision === "finished") {
+          return { state: "finished" as const, outcome: JSON.parse(row.outcome ?? "null") as Json }; // finish() wrote it
+        }
+        if (typeof decision === "string") return { state: decision };
+        const { fence, keepProgress } = decision.take;
+        if (!keepProgress) await parts(trx, key);
+        const progress = await trx
+          .selectFrom("tenon_outcome_parts")
+          .select(["name", "value"])
+          .where("key", "=", key)
+          .execute();
+        await trx
+          .updateTable("tenon_outcomes")
+          .set({
+            ...fresh,
+            status: "running",
+            begun: keepProgress && before.begun ? 1 : 0,
+            fence,
+            lease_until: now + leaseMs,
+          })
+          .where("key", "=", key)
+          .execute();
+        return {
+          state: "yours" as const,
+          lease: { key, fence },
+          progress: Object.fromEntries(progress.map(({ name, value }) => [name, JSON.parse(value) as Json])), // record() wrote it
+        };
+      });
+    },
+    async begin(lease) {
+      await mustChange(await side.db(), lease, { begun: 1 });
+    },
+    async record(lease, name, value) {
+      const text = JSON.stringify(value);
+      await write(async (trx) => {
+        await mustChange(trx, lease, { begun: 1 });
+        await trx
+          .insertInto("tenon_outcome_parts")
+          .values({ key: lease.key, name, value: text })
+          .onConflict((conflict) => conflict.columns(["key", "name"]).doUpdateSet({ value: text }))
+          .execute();
+      });
+    },
+    async renew(lease) {
+      const db = await side.db();
+      return change(db, lease, { lease_until: (await side.now(db)) + leaseMs });
+    },
+    async finish(lease, outcome, { ttlMs, also = [] }) {
+      const text = JSON.stringify(outcome);
+      await write(async (trx) => {
+        const end = { status: "finished", outcome: text, expires_at: (await side.now(trx)) + ttlMs } as const;
+        await mustChange(trx, lease, end);
+        await parts(trx, lease.key);
+        if (also.length > 0) {
+          await trx
+            .updateTable("tenon_outcomes")
+            .set(end)
+            .where("key", "in", also)
+            .where("status", "=", "finished")
+            .execute();
+        }
+      });
+    },
+    async release(lease) {
+      await change(await side.db(), lease, { status: "free" });
+    },
+    async putBlob(id, text, ttlMs) {
+      const db = await side.db();
+      const expires_at = (await side.now(db)) + ttlMs;
+      await db
+        .insertInto("tenon_blobs")
+        .values({ id, body: text, expires_at })
+        .onConflict((conflict) => conflict.column("id").doUpdateSet({ body: text, expires_at }))
+        .execute();
+    },
+    async getBlob(id) {
+      const db = await side.db();
+      const row = await db
+        .selectFrom("tenon_blobs")
+        .select("body")
+        .where("id", "=", id)
+        .where("expires_at", ">", await side.now(db))
+        .executeTakeFirst();
+      return row?.body;
+    },
+    sweep,
+    close: () => side.close(),
+  };
+}

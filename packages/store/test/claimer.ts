@@ -1,0 +1,14 @@
+import { createPostgresStore } from "../src/postgres.ts";
+import { createSqliteStore } from "../src/sqlite.ts";
+
+// one of several processes that want the same keys: prints those it won
+const [kind, where = "", schema = ""] = process.argv.slice(2);
+const store = kind === "sqlite" ? createSqliteStore(where) : createPostgresStore({ url: where, schema });
+for (let i = 0; i < 50; i++) {
+  const key = `key-${i}`;
+  const claim = await store.claim({ key, digest: "d", ttlMs: 60_000 });
+  if (claim.state !== "yours") continue;
+  await store.finish(claim.lease, process.pid, { ttlMs: 60_000 });
+  console.log(key);
+}
+await store.close();

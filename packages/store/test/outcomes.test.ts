@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { afterAll, describe, expect, it } from "vitest";
+import { createMemoryStore } from "../src/index.ts";
+import { createPostgresStore } from "../src/postgres.ts";
+import { createSqliteStore } from "../src/sqlite.ts";
+import { outcomeSuite } from "./outcome-suite.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tenon-store-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const ttlMs = 60_000;
+
+outcomeSuite("memory", (leaseMs) => createMemoryStore({ leaseMs }));
+outcomeSuite("SQLite", (leaseMs) => createSqliteStore(join(folder, "suite.db"), { leaseMs }));
+
+/** Starts the same number of processes at once and returns what each printed. */
+async function race(processes: number, ...args: string[]): Promise<string[][]> {
+  const file = fileURLToPath(new URL("./claimer.ts", import.meta.url));
+  const run = (): Promise<string[]> =>
+    new Promise((resolve, reject) => {
+      const child = spawn(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", file, ...args], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      let out = "";
+      child.stdout.on("data", (chunk) => {
+        out += chunk;
+      });
+      child.on("error", reject);
+      child.on("close", (code) =>
+        code === 0 ? resolve(out.split("\n").filter(Boolean)) : reject(new Error(`${code}`)),
+      );
+    });
+  return Promise.all(Array.from({ length: processes }, run));
+}
+
+describe("SQLite", () => {
+  it("migrates once and shares keys fairly between processes that start together", async () => {
+    const won = (await race(3, "sqlite", join(folder, "race.db"))).flat();
+    expect([...won].sort()).toEqual(Array.from({ length: 50 }, (_, i) => `key-${i}`).sort());
+  });
+  it("keeps its file for the owner, and what it holds when it is opened again", async () => {
+    const file = join(folder, "deep", "kept.db");
+    const first = createSqliteStore(file);
+    const claim = await first.claim({ key: "k", digest: "d", ttlMs });
+    if (claim.state !== "yours") throw new Error(claim.state);
+    await first.finish(claim.lease, "kept", { ttlMs });
+    await first.close();
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const second = createSqliteStore(file);
+    expect(await second.claim({ key: "k", digest: "d", ttlMs })).toEqual({ state: "finished", outcome: "kept" });
+    await second.close();
+  });
+});
+
+describe("memory", () => {
+  it("lets the oldest finished outcomes go first, and never what runs", async () => {
+    const store = createMemoryStore({ maxEntries: 3 });
+    const running = await store.claim({ key: "running", digest: "d", ttlMs });
+    expect(running.state).toBe("yours");
+    for (const key of ["a", "b", "c"]) {
+      const claim = await store.claim({ key, digest: "d", ttlMs });
+      if (claim.state === "yours") await store.finish(claim.lease, key, { ttlMs });
+    }
+    expect((await store.claim({ key: "running", digest: "d", ttlMs })).state).toBe("running");
+    expect((await store.claim({ key: "c", digest: "d", ttlMs })).state).toBe("finished");
+    expect((await store.claim({ key: "a", digest: "d", ttlMs })).state).toBe("yours");
+  });
+  it("counts bytes", async () => {
+    const store = createMemoryStore({ maxBytes: 1_000 });
+    await store.putBlob("one", "x".repeat(600), ttlMs);
+    await store.putBlob("two", "y".repeat(600), ttlMs);
+    expect([await store.getBlob("one"), (await store.getBlob("two"))?.length]).toEqual([undefined, 600]);
+  });
+  it("refuses limits that cannot work and options nobody reads", () => {
+    expect(() => createMemoryStore({ maxEntries: 0 })).toThrow("maxEntries must be positive, got 0");
+    expect(() => createMemoryStore({ maxEntires: 1 } as never)).toThrow('did you mean "maxEntries"?');
+  });
+});
+
+const url = process.env.TENON_TEST_DATABASE_URL;
+if (url === undefined) {
+  it.skip("outcomes in Postgres: set TENON_TEST_DATABASE_URL to run them", () => undefined);
+} else {
+  const schema = `tenon_test_${process.pid}_${Date.now()}`;
+  const admin = new pg.Pool({ connectionString: url, max: 1 });
+  afterAll(async () => {
+    await admin.query(`drop schema if exists ${schema} cascade`);
+    await admin.query(`drop schema if exists ${schema}_race cascade`);
+    await admin.end();
+  });
+  outcomeSuite("Postgres", (leaseMs) => createPostgresStore({ url, schema, leaseMs }));
+  describe("Postgres", () => {
+    it("migrates once and shares keys fairly between processes that start together", async () => {
+      const won = (await race(3, "postgres", url, `${schema}_race`)).flat();
+      expect([...won].sort()).toEqual(Array.from({ length: 50 }, (_, i) => `key-${i}`).sort());
+    });
+    it("refuses a schema that is not one word", () => {
+      expect(() => createPostgresStore({ url, schema: "a; drop" })).toThrow("must be one word");
+    });
+  });
+}
