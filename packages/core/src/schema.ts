@@ -65,8 +65,11 @@ export function jsonSchemaOf(schema: Schema, side: "input" | "output", where: st
     throw new ConfigError(`${where} ${notASchema(schema)}`, { code: "schema" });
   }
   try {
-    const { $schema: _dialect, ...json } = schema["~standard"].jsonSchema[side]({ target: "draft-2020-12" });
-    return json as JsonObject; // a JSON Schema document is JSON by the interface's contract
+    const { vendor, jsonSchema } = schema["~standard"];
+    const { $schema: dialect, ...json } = jsonSchema[side]({ target: "draft-2020-12" });
+    // schema libraries always write the dialect, which says nothing; an author who wrote it by hand wants it to stay
+    const kept = vendor === "json-schema" && dialect !== undefined ? { $schema: dialect, ...json } : json;
+    return kept as JsonObject; // a JSON Schema document is JSON by the interface's contract
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ConfigError(`${where} has no JSON Schema: ${reason}`, { code: "schema", cause });

@@ -114,7 +114,9 @@ export function jsonSchema<T = Record<string, unknown>>(document: JsonSchema, wh
       );
     }
   };
-  const say = () => structuredClone(schema);
+  const { $schema: dialect } = document;
+  const said = dialect === undefined ? schema : { $schema: dialect, ...schema };
+  const say = () => structuredClone(said);
   return { "~standard": { version: 1, vendor: "json-schema", validate, jsonSchema: { input: say, output: say } } };
 }
 
