@@ -163,8 +163,16 @@ describe("a store", () => {
     const store = createMemoryStore({ leaseMs: 60 });
     const stateKeys = [key()];
     // this process does not get to renew its lease, as if something blocked its event loop
-    const slow = make({ stateKeys, store: { ...store, renew: async () => false } });
-    const quick = make({ stateKeys, store });
+    const takers: string[] = [];
+    const telling =
+      (name: string): OutcomeStore["claim"] =>
+      async (request) => {
+        const claim = await store.claim(request);
+        if (claim.state === "yours") takers.push(name);
+        return claim;
+      };
+    const slow = make({ stateKeys, store: { ...store, renew: async () => false, claim: telling("slow") } });
+    const quick = make({ stateKeys, store: { ...store, claim: telling("quick") } });
     let open: () => void = () => undefined;
     gate = new Promise((resolve) => {
       open = resolve;
@@ -172,9 +180,9 @@ describe("a store", () => {
     const asked = await post(slow, "tools/call", pay);
     const retry = { ...pay, ...answering(asked, yes) };
     const late = post(slow, "tools/call", retry);
-    await sleep(100);
+    await expect.poll(() => takers).toEqual(["slow"]);
     const taken = post(quick, "tools/call", retry);
-    await sleep(100);
+    await expect.poll(() => takers).toEqual(["slow", "quick"]);
     open();
     expect(JSON.parse(textOf(await taken))).toMatchObject({ paid: 5 });
     expect((await late).error).toMatchObject({ code: -32603, data: { reason: "running" } });

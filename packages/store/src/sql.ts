@@ -99,16 +99,16 @@ export function createSqlStore(side: SqlSide): OutcomeStore {
       // whoever comes by cleans up: no timer keeps a process alive for it
       if (Date.now() - swept > SWEEP_EVERY_MS) await sweep();
       return write(async (trx) => {
-        const now = await side.now(trx);
-        const fresh = { key, digest, begun: 0, fence: 0, lease_until: 0, expires_at: now + ttlMs, outcome: null };
-        // makes a row to lock when there is none; of two inserts at once one waits for the other
+        const empty = { key, digest, begun: 0, fence: 0, lease_until: 0, expires_at: 0, outcome: null };
+        // makes a row to lock when there is none, expired for whoever looks; of two inserts at once one waits for the other
         await trx
           .insertInto("tenon_outcomes")
-          .values({ ...fresh, status: "free" })
+          .values({ ...empty, status: "free" })
           .onConflict((conflict) => conflict.column("key").doNothing())
           .execute();
         const row = await find(trx, key);
         if (!row) return { state: "running" as const }; // swept between the two queries: the caller tries again
+        const now = await side.now(trx); // after the lock: a lease must not run while its taker still waits for the row
         const before = {
           digest: row.digest,
           status: row.status,
@@ -132,11 +132,12 @@ export function createSqlStore(side: SqlSide): OutcomeStore {
         await trx
           .updateTable("tenon_outcomes")
           .set({
-            ...fresh,
+            ...empty,
             status: "running",
             begun: keepProgress && before.begun ? 1 : 0,
             fence,
             lease_until: now + leaseMs,
+            expires_at: now + ttlMs,
           })
           .where("key", "=", key)
           .execute();
