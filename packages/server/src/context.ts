@@ -2,6 +2,7 @@ import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/ser
 import { type Era, META } from "@tenon/core";
 import type { LinearContext } from "./journal.ts";
 import type { LogLevel, ServerLog } from "./log.ts";
+import type { Notifier } from "./notify.ts";
 
 /** Who makes the request, from a verified token; never from anything the request says about itself. */
 export interface Caller {
@@ -67,6 +68,8 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext {
   readonly headers: Headers | undefined;
   /** What the server's `lifespan` opened. */
   readonly lifespan: Lifespan;
+  /** Tells clients that asked for it that a list or a resource changed. */
+  readonly notify: Notifier;
 }
 
 /** Progress notifications of one request: strictly increasing, a burst of 20, then one every 50 ms, the newest wins. */
@@ -110,7 +113,7 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
 export function createContext<Lifespan>(
   exchange: Exchange,
   linear: LinearContext,
-  parts: { lifespan: Lifespan; log: ServerLog; name: string; progress: ToolContext["progress"] },
+  parts: { lifespan: Lifespan; log: ServerLog; name: string; notify: Notifier; progress: ToolContext["progress"] },
 ): ToolContext<Lifespan> {
   const level =
     (name: LogLevel): LogFunction =>
@@ -139,7 +142,11 @@ export function createContext<Lifespan>(
     sessionId: exchange.sessionId,
     meta: exchange.meta,
     idempotencyKey: typeof key === "string" && key.length <= 256 ? key : undefined,
-    headers: exchange.headers,
+    // most handlers never look at them, and making them costs more than the rest of the context
+    get headers() {
+      return exchange.headers;
+    },
     lifespan: parts.lifespan,
+    notify: parts.notify,
   };
 }

@@ -7,10 +7,14 @@ import {
   type Result,
 } from "@modelcontextprotocol/server";
 import { describeIssues, didYouMean, isRecord, type Schema, validate } from "@tenon/core";
+import type { CacheHints } from "./cache.ts";
+import { complete } from "./completion.ts";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
 import { errorReference, ToolError } from "./errors.ts";
 import { type LinearContext, runLinear } from "./journal.ts";
 import type { ServerLog } from "./log.ts";
+import type { Notifier } from "./notify.ts";
+import type { ListMethod, Pages } from "./pages.ts";
 import type { CompiledTool, Registry } from "./registry.ts";
 import { promptResult, resourceResult, toolResult } from "./result.ts";
 import type { Seal } from "./seal.ts";
@@ -21,6 +25,9 @@ export interface Service {
   readonly seal: Seal;
   readonly log: ServerLog;
   readonly exposeErrors: boolean;
+  readonly pages: Pages;
+  readonly cacheHints: CacheHints;
+  readonly notify: Notifier;
   /** What the server's `lifespan` opened; opens it on first use. */
   lifespan(): Promise<unknown>;
 }
@@ -34,6 +41,7 @@ export const METHODS = [
   "resources/read",
   "prompts/list",
   "prompts/get",
+  "completion/complete",
 ] as const;
 export type Method = (typeof METHODS)[number];
 
@@ -90,6 +98,7 @@ async function runHandler<T>(
           lifespan,
           log: service.log,
           name: target.name,
+          notify: service.notify,
           progress: progress.report,
         }) as never, // each handler declared its own lifespan type
       ),
@@ -133,7 +142,11 @@ async function readResource(service: Service, params: Record<string, unknown>, e
     ); // strings by the template
     if ("suspended" in outcome) return outcome.suspended;
     if (outcome.done === undefined) throw new ResourceNotFoundError(uri);
-    return resourceResult(outcome.done, uri, found.resource.mimeType);
+    const result = resourceResult(outcome.done, uri, found.resource.mimeType);
+    if (exchange.era === "legacy") return result;
+    // an answer that took a question belongs to that one call (2026-07-28, caching)
+    const asked = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
+    return { ...service.cacheHints("resources/read", asked ? { ttlMs: 0 } : found.resource.cache), ...result };
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
     throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, `Resource ${uri}`, error));
@@ -166,16 +179,25 @@ export async function dispatch(
   params: Record<string, unknown>,
   exchange: Exchange,
 ): Promise<Result> {
-  const { lists } = service.registry;
+  const { lists, revision, completers } = service.registry;
+  const page = (list: ListMethod, items: readonly object[]): Result =>
+    service.pages.list(list, exchange.era, items, revision, params.cursor);
   switch (method) {
     case "tools/list":
-      return { tools: lists.tools[exchange.era] };
+      return page(method, lists.tools[exchange.era]);
     case "resources/list":
-      return { resources: lists.resources };
+      return page(method, lists.resources);
     case "resources/templates/list":
-      return { resourceTemplates: lists.templates };
+      return page(method, lists.templates);
     case "prompts/list":
-      return { prompts: lists.prompts };
+      return page(method, lists.prompts);
+    case "completion/complete":
+      try {
+        return await complete(params, exchange, (key) => completers.get(key));
+      } catch (error) {
+        if (error instanceof ProtocolError) throw error;
+        throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, "Completion", error));
+      }
     case "tools/call":
       return callTool(service, params, exchange);
     case "resources/read":

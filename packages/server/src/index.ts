@@ -1,3 +1,5 @@
+export type { CacheHint, CacheOptions } from "./cache.ts";
+export type { Completer, Completers, CompletionContext } from "./completion.ts";
 export { audio, type Content, content, file, image, link, text } from "./content.ts";
 export type { Caller, ClientDescription, ToolContext } from "./context.ts";
 export { isSuspension, ToolError } from "./errors.ts";
@@ -5,6 +7,7 @@ export type { FetchOptions, HttpOptions } from "./http.ts";
 export type { LinearContext } from "./journal.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
 export type { LogEntry, LogLevel } from "./log.ts";
+export type { Notifier } from "./notify.ts";
 export { type Answer, type AnswerOf, type MultiChoice, multi, type Shape, type TitledChoices } from "./question.ts";
 export type {
   PromptHandler,

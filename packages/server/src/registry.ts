@@ -8,8 +8,11 @@ import {
   type Variables,
 } from "@modelcontextprotocol/server";
 import { ConfigError, checkOptions, type Infer, isRecord, jsonSchemaOf, type Schema } from "@tenon/core";
+import { type CacheHint, checkHint } from "./cache.ts";
+import type { Completers } from "./completion.ts";
 import type { Content } from "./content.ts";
 import type { ToolContext } from "./context.ts";
+import { readParamHeaders } from "./param-headers.ts";
 import { outputSchemaFor } from "./result.ts";
 
 type MaybePromise<T> = T | Promise<T>;
@@ -43,6 +46,10 @@ export interface ResourceOptions {
   title?: string;
   description?: string;
   mimeType?: string;
+  /** How long clients may keep what it holds. Default: not at all. */
+  cache?: CacheHint;
+  /** Of a template: suggests values for its variables. */
+  complete?: Completers;
 }
 
 export interface PromptOptions<I extends Schema | NoInput = Schema | NoInput> {
@@ -50,6 +57,8 @@ export interface PromptOptions<I extends Schema | NoInput = Schema | NoInput> {
   description?: string;
   /** Schema of an object whose properties are strings: prompt arguments are text on the wire. */
   input?: I;
+  /** Suggests values for its arguments. */
+  complete?: Completers;
 }
 
 export type ToolHandler<I, O, L> = (args: Args<I>, ctx: ToolContext<L>) => MaybePromise<Returned<O>>;
@@ -71,6 +80,7 @@ export interface CompiledTool {
 }
 export interface CompiledResource {
   readonly mimeType: string | undefined;
+  readonly cache: CacheHint | undefined;
   readonly match: (uri: string) => Record<string, string> | undefined;
   readonly run: Run;
 }
@@ -83,6 +93,10 @@ export interface CompiledPrompt {
 
 /** Everything a server offers, compiled once and shared by all requests, connections and eras. */
 export interface Registry {
+  /** Grows with every change of the lists: what was derived from them is stale then. */
+  readonly revision: number;
+  /** Completers of every prompt and template, by `prompt <name>` and `resource <uri template>`. */
+  readonly completers: ReadonlyMap<string, Completers>;
   readonly tools: ReadonlyMap<string, CompiledTool>;
   readonly prompts: ReadonlyMap<string, CompiledPrompt>;
   readonly lists: {
@@ -160,7 +174,13 @@ export function createRegistry(): Registry {
     templates: [] as ResourceTemplateType[],
     prompts: [] as Prompt[],
   };
+  const completers = new Map<string, Completers>();
+  let revision = 0;
   return {
+    get revision() {
+      return revision;
+    },
+    completers,
     tools,
     prompts,
     lists,
@@ -187,12 +207,16 @@ export function createRegistry(): Registry {
       });
       const compiled = { name, input: options.input, output: options.output, run } as const;
       const tool: CompiledTool = { ...compiled, listing: { modern: listing("modern"), legacy: listing("legacy") } };
+      for (const era of ["modern", "legacy"] as const)
+        readParamHeaders(tool.listing[era].inputSchema, `${where}: input`);
       tools.set(name, tool);
+      revision += 1;
       for (const era of ["modern", "legacy"] as const) lists.tools[era].push(tool.listing[era]);
       for (const era of ["modern", "legacy"] as const) lists.tools[era].sort(byName);
     },
     addResource(uri, options, run) {
-      checkOptions(options, ["name", "title", "description", "mimeType"], `resource ${uri}`);
+      checkOptions(options, ["name", "title", "description", "mimeType", "cache", "complete"], `resource ${uri}`);
+      if (options.cache) checkHint(options.cache, `resource ${uri}: cache`);
       if (fixed.has(uri) || templated.has(uri)) {
         throw new ConfigError(`Resource "${uri}" is defined twice; a URI is unique within a server`, {
           code: "duplicate",
@@ -203,24 +227,28 @@ export function createRegistry(): Registry {
           code: "uri",
         });
       }
-      const { name = uri, ...about } = options;
+      const { name = uri, cache, complete, ...about } = options;
+      revision += 1;
       if (UriTemplate.isTemplate(uri)) {
         const template = new UriTemplate(uri);
         const match = (given: string): Record<string, string> | undefined => {
           const found = template.match(given);
           return found ? strings(found) : undefined;
         };
-        templated.set(uri, { mimeType: options.mimeType, match, run });
+        templated.set(uri, { mimeType: options.mimeType, cache, match, run });
+        completers.set(`resource ${uri}`, complete ?? {});
         lists.templates.push({ uriTemplate: uri, name, ...about });
       } else {
-        fixed.set(uri, { mimeType: options.mimeType, match: (given) => (given === uri ? {} : undefined), run });
+        fixed.set(uri, { mimeType: options.mimeType, cache, match: (given) => (given === uri ? {} : undefined), run });
         lists.resources.push({ uri, name, ...about });
       }
     },
     addPrompt(name, options, run) {
       const where = `prompt ${name}`;
       checkName("Prompt", name, prompts);
-      checkOptions(options, ["title", "description", "input"], where);
+      checkOptions(options, ["title", "description", "input", "complete"], where);
+      revision += 1;
+      completers.set(`prompt ${name}`, options.complete ?? {});
       prompts.set(name, { name, description: options.description, input: options.input, run });
       lists.prompts.push({
         name,

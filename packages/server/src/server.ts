@@ -1,9 +1,12 @@
 import { checkOptions, type Schema } from "@tenon/core";
+import { type CacheOptions, createCacheHints } from "./cache.ts";
 import type { Service } from "./dispatch.ts";
-import { createHttpSide, type FetchOptions, type HttpOptions, type HttpSide } from "./http.ts";
-import { type Listening, type ListenOptions, listen } from "./listen.ts";
+import type { FetchOptions, HttpOptions, HttpSide } from "./http.ts";
+import type { Listening, ListenOptions } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
-import { createProtocol, type Introduction } from "./protocol.ts";
+import { createBus, type Notifier } from "./notify.ts";
+import { createPages } from "./pages.ts";
+import { createLastingProtocol, type Introduction, identityOf } from "./protocol.ts";
 import {
   createRegistry,
   type NoInput,
@@ -44,6 +47,10 @@ export interface ServerOptions<Lifespan = undefined> {
   /** Receives the server's own log instead of stderr. */
   logSink?: (entry: LogEntry) => void;
   http?: HttpOptions;
+  /** How long and for whom clients may keep lists and resources. Default: lists a minute, resources not; private. */
+  cache?: CacheOptions;
+  /** Items of one page of a list. Default 500. */
+  pageSize?: number;
 }
 
 const OPTIONS = [
@@ -58,6 +65,8 @@ const OPTIONS = [
   "logLevel",
   "logSink",
   "http",
+  "cache",
+  "pageSize",
 ] as const satisfies ReadonlyArray<keyof ServerOptions>;
 
 const WEEK_SECONDS = 7 * 24 * 60 * 60;
@@ -97,6 +106,8 @@ export interface TenonServer<Lifespan = undefined> {
    * (`--transport http --port 8030`) and options say.
    */
   run(meta: ImportMeta, options?: RunOptions): Promise<void>;
+  /** Tells clients that asked for it, of both eras and on every transport, that a list or a resource changed. */
+  readonly notify: Notifier;
   /** Stops everything this server opened. Safe to call twice. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -119,9 +130,16 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const environmentKeys = process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
+  const stateKeys = options.stateKeys ?? environmentKeys;
+  const bus = createBus(log);
+  const cacheHints = createCacheHints(options.cache);
   const service: Service = {
     registry,
-    seal: createSeal(options.stateKeys ?? environmentKeys, options.questionTtlSeconds ?? WEEK_SECONDS),
+    seal: createSeal(stateKeys, options.questionTtlSeconds ?? WEEK_SECONDS),
+    cacheHints,
+    // the newest key of the ring: replicas that share it accept each other's cursors
+    pages: createPages(cacheHints, options.pageSize, stateKeys[0]),
+    notify: bus.notify,
     log,
     exposeErrors: options.exposeErrors ?? false,
     async lifespan() {
@@ -130,9 +148,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return (await opened).value;
     },
   };
-  let http: HttpSide | undefined;
-  const httpSide = (): HttpSide => {
-    http ??= createHttpSide(service, introduction, options.http);
+  let http: Promise<HttpSide> | undefined;
+  // imported when first used: a server on stdio starts without any of it
+  const httpSide = (): Promise<HttpSide> => {
+    http ??= import("./http.ts").then(({ createHttpSide }) => createHttpSide(service, introduction, bus, options.http));
     return http;
   };
   const closers = new Set<() => Promise<void>>();
@@ -152,15 +171,22 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       registry.addPrompt(name, promptOptions, handler as never); // its schema makes the arguments' type true
       return server;
     },
-    fetch: (request, fetchOptions) => httpSide().fetch(request, fetchOptions),
+    notify: bus.notify,
+    fetch: async (request, fetchOptions) => (await httpSide()).fetch(request, fetchOptions),
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
       await service.lifespan();
-      const side = httpSide();
-      const listening = await listen((request) => side.fetch(request), {
-        ...listenOptions,
-        allowedHosts: options.http?.allowedHosts,
-      });
+      const [side, { listen }, { createFastListener }] = await Promise.all([
+        httpSide(),
+        import("./listen.ts"),
+        import("./fast/listener.ts"),
+      ]);
+      const identity = identityOf(introduction);
+      const listening = await listen(
+        side,
+        { ...listenOptions, allowedHosts: options.http?.allowedHosts },
+        (path, otherwise) => createFastListener({ service, side, identity, path, otherwise }),
+      );
       const close = (graceMs?: number): Promise<void> => {
         closers.delete(close);
         return listening.close(graceMs);
@@ -170,7 +196,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     async stdio() {
       await service.lifespan();
-      const stdio = openStdio((era) => createProtocol(service, introduction, era), log);
+      const stdio = openStdio((era) => createLastingProtocol(service, introduction, era, bus), log);
       closers.add(stdio.close);
       await stdio.done;
       await stdio.close();
@@ -179,8 +205,9 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     run: (meta, runOptions) => runIfEntry(server, meta, runOptions),
     close() {
       closing ??= (async () => {
-        await http?.close();
-        await Promise.allSettled([...closers].map((close) => close()));
+        // listeners stop accepting at once; what they still answer and the streams end meanwhile
+        const side = await http?.catch(() => undefined); // it failed to open: whoever asked was told
+        await Promise.allSettled([...[...closers].map((close) => close()), side?.close()]);
         const value = await opened?.catch(() => undefined); // it failed to open: whoever asked was told
         await value?.close?.();
       })();
