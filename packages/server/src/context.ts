@@ -109,44 +109,83 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
   };
 }
 
+/** What a context is made of besides its request. */
+interface ContextParts<Lifespan> {
+  lifespan: Lifespan;
+  log: ServerLog;
+  name: string;
+  notify: Notifier;
+  progress: ToolContext["progress"];
+}
+
+/** The part of a context that comes from the request; what most handlers never look at is made when it is asked for. */
+class RequestContext<Lifespan> {
+  readonly progress: ToolContext["progress"];
+  readonly caller: Caller | undefined;
+  readonly client: ClientDescription;
+  readonly era: Era;
+  readonly requestId: string | number;
+  readonly sessionId: string | undefined;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly lifespan: Lifespan;
+  readonly notify: Notifier;
+  readonly #exchange: Exchange;
+  readonly #parts: ContextParts<Lifespan>;
+  #log: ToolContext["log"] | undefined;
+
+  constructor(exchange: Exchange, parts: ContextParts<Lifespan>) {
+    this.progress = parts.progress;
+    this.caller = exchange.caller;
+    this.client = exchange.client;
+    this.era = exchange.era;
+    this.requestId = exchange.requestId;
+    this.sessionId = exchange.sessionId;
+    this.meta = exchange.meta;
+    this.lifespan = parts.lifespan;
+    this.notify = parts.notify;
+    this.#exchange = exchange;
+    this.#parts = parts;
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.signal;
+  }
+
+  get headers(): Headers | undefined {
+    return this.#exchange.headers;
+  }
+
+  get idempotencyKey(): string | undefined {
+    const key = this.meta[META.idempotencyKey];
+    return typeof key === "string" && key.length <= 256 ? key : undefined;
+  }
+
+  get log(): ToolContext["log"] {
+    this.#log ??= {
+      debug: this.#level("debug"),
+      info: this.#level("info"),
+      notice: this.#level("notice"),
+      warning: this.#level("warning"),
+      error: this.#level("error"),
+    };
+    return this.#log;
+  }
+
+  #level(name: LogLevel): LogFunction {
+    return async (data, { logger, extra } = {}) => {
+      this.#parts.log(name, typeof data === "string" ? data : JSON.stringify(data), { of: this.#parts.name, ...extra });
+      if (this.#exchange.signal.aborted) return;
+      const payload = extra === undefined ? data : { msg: data, extra };
+      await this.#exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
+    };
+  }
+}
+
 /** Makes the context of one run of a handler. */
 export function createContext<Lifespan>(
   exchange: Exchange,
   linear: LinearContext,
-  parts: { lifespan: Lifespan; log: ServerLog; name: string; notify: Notifier; progress: ToolContext["progress"] },
+  parts: ContextParts<Lifespan>,
 ): ToolContext<Lifespan> {
-  const level =
-    (name: LogLevel): LogFunction =>
-    async (data, { logger, extra } = {}) => {
-      parts.log(name, typeof data === "string" ? data : JSON.stringify(data), { of: parts.name, ...extra });
-      if (exchange.signal.aborted) return;
-      const payload = extra === undefined ? data : { msg: data, extra };
-      await exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
-    };
-  const key = exchange.meta[META.idempotencyKey];
-  return {
-    ...linear,
-    progress: parts.progress,
-    log: {
-      debug: level("debug"),
-      info: level("info"),
-      notice: level("notice"),
-      warning: level("warning"),
-      error: level("error"),
-    },
-    signal: exchange.signal,
-    caller: exchange.caller,
-    client: exchange.client,
-    era: exchange.era,
-    requestId: exchange.requestId,
-    sessionId: exchange.sessionId,
-    meta: exchange.meta,
-    idempotencyKey: typeof key === "string" && key.length <= 256 ? key : undefined,
-    // most handlers never look at them, and making them costs more than the rest of the context
-    get headers() {
-      return exchange.headers;
-    },
-    lifespan: parts.lifespan,
-    notify: parts.notify,
-  };
+  return Object.assign(new RequestContext(exchange, parts), linear);
 }

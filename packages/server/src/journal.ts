@@ -68,7 +68,7 @@ export async function runLinear<T>(
   const ordinals = new Map<string, number>();
   const used = new Set<string>();
   const running = new Set<Promise<unknown>>();
-  const identity = digest(round.binding);
+  let identity: string | undefined; // most calls have no step, and hashing their arguments costs more than the rest
 
   async function answerTo(key: string, print: string, read: ReturnType<typeof compileShape>["read"]) {
     const known = Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
@@ -120,6 +120,7 @@ export async function runLinear<T>(
       const recorded = Object.hasOwn(state.steps, key) ? state.steps[key] : undefined;
       if (recorded) return recorded[0] as T; // recorded by the same step: the same type after JSON
       const work = (async () => {
+        identity ??= digest(round.binding);
         const value = await fn(digest([identity, key]));
         const result: [Json] | [] = value === undefined ? [] : [toJson(value, `result of step "${key}"`)];
         Object.defineProperty(state.steps, key, {

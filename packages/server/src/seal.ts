@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { ConfigError, digest, isRecord } from "@tenon/core";
-import { EncryptJWT, errors, jwtDecrypt } from "jose";
 
 /** Encrypts what a suspended call must remember, so that the client can carry it without reading or changing it. */
 export interface Seal {
@@ -43,6 +42,7 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
   return {
     async close(state, binding) {
       if (!newest) throw new ConfigError("the key ring is empty", { code: "state_key" });
+      const { EncryptJWT } = await import("jose"); // only a server that asks pays for loading it
       return new EncryptJWT({ s: state, b: digest(binding) })
         .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: newest.id })
         .setJti(randomUUID())
@@ -50,6 +50,7 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
         .encrypt(newest.key);
     },
     async open(sealed, binding) {
+      const { errors, jwtDecrypt } = await import("jose");
       let payload: Record<string, unknown>;
       try {
         const opened = await jwtDecrypt(

@@ -77,6 +77,14 @@ function wellFormed(meta: Record<string, unknown>, capabilities: Record<string, 
   return classifyInboundRequest({ httpMethod: "POST", body }).kind === "modern";
 }
 
+const NOTHING: Readonly<Record<string, unknown>> = Object.freeze({});
+
+function unreserved(meta: Record<string, unknown>): Readonly<Record<string, unknown>> {
+  let more = false;
+  for (const key in meta) more ||= !RESERVED.has(key);
+  return more ? Object.fromEntries(Object.entries(meta).filter(([key]) => !RESERVED.has(key))) : NOTHING;
+}
+
 /**
  * Reads the envelope of a modern request.
  * @param body the whole message, for the schema that decides unusual cases
@@ -95,7 +103,7 @@ export function readEnvelope(meta: Record<string, unknown>, body: unknown): Enve
       capabilities: capabilities as ClientCapabilities,
     },
     logLevel: meta[LOG_LEVEL_META_KEY] as LoggingLevel | undefined, // wellFormed() found it among the levels
-    meta: Object.fromEntries(Object.entries(meta).filter(([key]) => !RESERVED.has(key))),
+    meta: unreserved(meta),
   };
 }
 

@@ -1,12 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import { type Implementation, type LoggingLevel, ProtocolError, type Result } from "@modelcontextprotocol/server";
+import { type Implementation, ProtocolError, type Result } from "@modelcontextprotocol/server";
 import { parseBody } from "../body.ts";
-import type { Exchange } from "../context.ts";
 import type { Service } from "../dispatch.ts";
 import type { HttpSide } from "../http.ts";
 import { checkParamHeaders, paramHeadersOf } from "../param-headers.ts";
 import { answer, offers } from "../protocol.ts";
-import { LEVELS } from "./envelope.ts";
+import { FastExchange } from "./exchange.ts";
 import { type Recognised, recognise } from "./recognise.ts";
 import { Reply } from "./reply.ts";
 import { wireResult } from "./result.ts";
@@ -51,38 +50,6 @@ function readBody(request: IncomingMessage, limit: number, done: (body: Buffer |
   request.on("data", onData).once("end", onEnd);
   // cut off before its end: nobody waits for an answer
   request.once("error", () => undefined);
-}
-
-/** One request's view of its caller; headers become web headers only when a handler looks at them. */
-function exchangeOf(known: Recognised, reply: Reply, request: IncomingMessage, session: string | undefined): Exchange {
-  let headers: Headers | undefined;
-  const least = known.logLevel === undefined ? Number.POSITIVE_INFINITY : LEVELS.indexOf(known.logLevel);
-  return {
-    era: known.era,
-    requestId: known.id,
-    sessionId: session,
-    get signal() {
-      return reply.signal;
-    },
-    meta: known.meta,
-    get headers() {
-      headers ??= new Headers(
-        Object.entries(request.headers).flatMap(([name, value]) =>
-          [value ?? []].flat().map((one): [string, string] => [name, one]),
-        ),
-      );
-      return headers;
-    },
-    caller: undefined,
-    client: known.client,
-    requestState: known.requestState,
-    inputResponses: known.inputResponses,
-    notify: (method, params) => reply.notify(method, params),
-    async log(level: LoggingLevel, data: unknown, logger?: string) {
-      if (LEVELS.indexOf(level) < least) return;
-      await reply.notify("notifications/message", { level, data, ...(logger !== undefined && { logger }) });
-    },
-  };
 }
 
 /** An error as the era says it: handler errors stay in the body, only a missing capability has a status of its own. */
@@ -137,7 +104,7 @@ export function createFastListener({ service, side, identity, path, otherwise }:
   async function run(known: Recognised, request: IncomingMessage, response: ServerResponse, session?: string) {
     const reply = new Reply(response, known.id);
     try {
-      const exchange = exchangeOf(known, reply, request, session);
+      const exchange = new FastExchange(known, reply, request, session);
       const result = await answer(service, known.method, known.params, exchange);
       if (!reply.over) await send(known, result, reply);
     } catch (error) {
