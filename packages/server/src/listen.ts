@@ -28,6 +28,9 @@ export interface Listening {
   close(graceMs?: number): Promise<void>;
 }
 
+/** Connections that may wait to be accepted: Node's 511 resets clients when two thousand arrive at once. */
+const BACKLOG = 4_096;
+
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 
 function explain(error: NodeJS.ErrnoException, where: string): ConnectionError {
@@ -77,7 +80,7 @@ export async function listen(
   await new Promise<void>((resolve, reject) => {
     const where = unixSocket ? `Socket ${unixSocket}` : `Port ${port} on ${host}`;
     server.once("error", (error) => reject(explain(error, where)));
-    server.listen(unixSocket ? { path: unixSocket } : { port, host }, () => resolve());
+    server.listen({ ...(unixSocket ? { path: unixSocket } : { port, host }), backlog: BACKLOG }, () => resolve());
   });
   if (unixSocket) chmodSync(unixSocket, 0o600);
   const address = unixSocket ? undefined : (server.address() as AddressInfo); // a TCP server has one once it listens
