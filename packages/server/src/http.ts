@@ -27,6 +27,8 @@ export interface HttpOptions {
   allowedOrigins?: readonly string[];
   /** Bytes of one request body. Default 4 MiB. */
   maxBodyBytes?: number;
+  /** Milliseconds a client of `listen()` may take to send one request. Default 30,000. */
+  requestTimeoutMs?: number;
   sessions?: Partial<SessionLimits>;
 }
 

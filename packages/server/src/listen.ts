@@ -4,7 +4,7 @@ import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError } from "@tenon/core";
-import type { HttpSide } from "./http.ts";
+import type { HttpOptions, HttpSide } from "./http.ts";
 
 export interface ListenOptions {
   /** TCP port; 0 takes a free one. Default 8000. */
@@ -53,7 +53,7 @@ function explain(error: NodeJS.ErrnoException, where: string): ConnectionError {
  */
 export async function listen(
   side: HttpSide,
-  options: ListenOptions & { allowedHosts?: readonly string[] | undefined },
+  options: ListenOptions & Pick<HttpOptions, "allowedHosts" | "requestTimeoutMs">,
   first: (path: string, otherwise: RequestListener) => RequestListener,
 ): Promise<Listening> {
   const { port = 8000, host = "127.0.0.1", path = "/mcp", tls, unixSocket } = options;
@@ -71,10 +71,16 @@ export async function listen(
     { overrideGlobalObjects: false },
   );
   const listener = first(path, otherwise);
-  const server: NodeServer = tls ? createHttpsServer(tls, listener) : createHttpServer(listener);
-  // a client that sends slowly may hold a socket, not for ever
-  server.headersTimeout = 10_000;
-  server.requestTimeout = 30_000;
+  const requestTimeout = options.requestTimeoutMs ?? 30_000;
+  const limits = {
+    // a client that sends slowly may hold a socket, not for ever
+    headersTimeout: Math.min(10_000, requestTimeout),
+    requestTimeout,
+    connectionsCheckingInterval: Math.min(5_000, requestTimeout / 2),
+  };
+  const server: NodeServer = tls
+    ? createHttpsServer({ ...tls, ...limits }, listener)
+    : createHttpServer(limits, listener);
   // longer than the idle time of common proxies, so that it is not the server that cuts a connection about to be used
   server.keepAliveTimeout = 75_000;
   await new Promise<void>((resolve, reject) => {

@@ -182,10 +182,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         import("./fast/listener.ts"),
       ]);
       const identity = identityOf(introduction);
-      const listening = await listen(
-        side,
-        { ...listenOptions, allowedHosts: options.http?.allowedHosts },
-        (path, otherwise) => createFastListener({ service, side, identity, path, otherwise }),
+      const listening = await listen(side, { ...options.http, ...listenOptions }, (path, otherwise) =>
+        createFastListener({ service, side, identity, path, otherwise }),
       );
       const close = (graceMs?: number): Promise<void> => {
         closers.delete(close);
