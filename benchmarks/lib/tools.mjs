@@ -1,9 +1,8 @@
 // The tools every server registers: `add`, and fillers with ten fields each.
-import { z } from "zod";
 
 export const INFO = { name: "bench-server", version: "1.0.0" };
 
-function fillerSchema() {
+function fillerSchema(z) {
   const fields = [
     (n) => z.string().describe(`Field ${n}: a text value`),
     (n) => z.number().min(0).max(1000).describe(`Field ${n}: a bounded number`),
@@ -14,8 +13,8 @@ function fillerSchema() {
   return z.object(Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`field_${n}`, fields[n % 5](n)])));
 }
 
-/** `count` definitions; each call builds every schema anew, as code inside a per-request factory does. */
-export function tools(count) {
+/** `count` definitions in the given copy of Zod (a process should load only one); each call builds every schema anew, as code inside a per-request factory does. */
+export function tools(z, count) {
   const add = {
     name: "add",
     description: "Add two numbers",
@@ -25,7 +24,7 @@ export function tools(count) {
   const fillers = Array.from({ length: count - 1 }, (_, i) => ({
     name: `tool_${i + 1}`,
     description: `Filler tool number ${i + 1} used by the benchmark`,
-    input: fillerSchema(),
+    input: fillerSchema(z),
     run: async () => ({ content: [{ type: "text", text: "ok" }] }),
   }));
   return [add, ...fillers];

@@ -14,9 +14,13 @@ const initialize = {
 function startMs(file, era) {
   return new Promise((resolve, reject) => {
     const begin = performance.now();
-    const child = start(file, ["--tools=10"], { stdio: ["pipe", "pipe", "ignore"] });
+    const child = start(file, [], { stdio: ["pipe", "pipe", "ignore"] });
     const send = (line) => child.stdin.write(`${line}\n`);
     let read = "";
+    let took;
+    child.once("exit", (code) =>
+      took === undefined ? reject(new Error(`${file} ended with ${code} before it answered`)) : resolve(took),
+    );
     child.stdout.on("data", (data) => {
       read += data;
       const lines = read.split("\n");
@@ -28,9 +32,8 @@ function startMs(file, era) {
           send(listTools("legacy").body);
         }
         if (message.id !== 1) continue;
-        const took = performance.now() - begin;
+        took = performance.now() - begin;
         if (message.result?.tools?.length !== 10) reject(new Error(`${file}: ${line.slice(0, 500)}`));
-        child.once("exit", () => resolve(took));
         child.stdin.end();
         setTimeout(() => child.kill("SIGKILL"), 3_000).unref();
       }

@@ -8,7 +8,6 @@ import {
 } from "@modelcontextprotocol/server";
 import { describeIssues, didYouMean, isRecord, type Schema, validate } from "@tenon/core";
 import type { CacheHints } from "./cache.ts";
-import { complete } from "./completion.ts";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
 import { errorReference, ToolError } from "./errors.ts";
 import { type LinearContext, runLinear } from "./journal.ts";
@@ -191,13 +190,15 @@ export async function dispatch(
       return page(method, lists.templates);
     case "prompts/list":
       return page(method, lists.prompts);
-    case "completion/complete":
+    case "completion/complete": {
       try {
+        const { complete } = await import("./completion.ts"); // asked for by few clients
         return await complete(params, exchange, (key) => completers.get(key));
       } catch (error) {
         if (error instanceof ProtocolError) throw error;
         throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, "Completion", error));
       }
+    }
     case "tools/call":
       return callTool(service, params, exchange);
     case "resources/read":

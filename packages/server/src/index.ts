@@ -1,3 +1,6 @@
+// first, so that the largest part of what a server loads is on its way while the small files below are read
+import "@modelcontextprotocol/server";
+
 export type { CacheHint, CacheOptions } from "./cache.ts";
 export type { Completer, Completers, CompletionContext } from "./completion.ts";
 export { audio, type Content, content, file, image, link, text } from "./content.ts";

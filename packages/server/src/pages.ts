@@ -39,10 +39,13 @@ export function createPages(hints: CacheHints, size: number = PAGE_SIZE, secret?
   if (!Number.isSafeInteger(size) || size < 1) {
     throw new ConfigError(`pageSize is ${size}; expected a whole number above 0`, { code: "page_size" });
   }
-  const key = secret === undefined ? randomBytes(32) : createHmac("sha256", "tenon.cursor").update(secret).digest();
+  let key: Buffer | undefined; // made when a list is first long enough
   const kept = new WeakMap<readonly object[], { revision: number; pages: Map<string, Result> }>();
   const made = new WeakSet<object>();
-  const sign = (text: string): Buffer => createHmac("sha256", key).update(text).digest().subarray(0, 16);
+  const sign = (text: string): Buffer => {
+    key ??= secret === undefined ? randomBytes(32) : createHmac("sha256", "tenon.cursor").update(secret).digest();
+    return createHmac("sha256", key).update(text).digest().subarray(0, 16);
+  };
 
   /** The place a cursor points to: behind a named item, so that a list that changed in front of it is not repeated. */
   function placeOf(method: ListMethod, items: readonly object[], cursor: unknown): number {

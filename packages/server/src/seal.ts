@@ -34,13 +34,19 @@ const refuse = (reason: "expired" | "foreign" | "tampered", message: string): Pr
  * @param ttlSeconds how long a question may wait for its answer
  */
 export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
-  const ring = (keys.length > 0 ? keys.map(parseKey) : [new Uint8Array(randomBytes(32))]).map((key) => ({
-    id: digest(Buffer.from(key).toString("hex")).slice(0, 8),
-    key,
-  }));
-  const [newest] = ring;
+  const parsed = keys.map(parseKey);
+  let made: { id: string; key: Uint8Array }[] | undefined;
+  // made on first use: the first hash and the first random bytes cost a server on stdio milliseconds of its start
+  const ring = (): { id: string; key: Uint8Array }[] => {
+    made ??= (parsed.length > 0 ? parsed : [new Uint8Array(randomBytes(32))]).map((key) => ({
+      id: digest(Buffer.from(key).toString("hex")).slice(0, 8),
+      key,
+    }));
+    return made;
+  };
   return {
     async close(state, binding) {
+      const [newest] = ring();
       if (!newest) throw new ConfigError("the key ring is empty", { code: "state_key" });
       const { EncryptJWT } = await import("jose"); // only a server that asks pays for loading it
       return new EncryptJWT({ s: state, b: digest(binding) })
@@ -56,7 +62,7 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
         const opened = await jwtDecrypt(
           sealed,
           (header) => {
-            const found = ring.find((entry) => entry.id === header.kid);
+            const found = ring().find((entry) => entry.id === header.kid);
             if (!found) throw new errors.JWEDecryptionFailed("unknown key");
             return found.key;
           },
