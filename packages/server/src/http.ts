@@ -102,6 +102,7 @@ export function createHttpSide(
     service.log,
   );
   const answering = new Set<Promise<unknown>>();
+  let closed = false;
 
   async function post(request: Request, caller: Caller | undefined): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type"))) {
@@ -157,6 +158,7 @@ export function createHttpSide(
       const host = request.headers.get("host") ?? new URL(request.url).host;
       const refused = refusal(host, request.headers.get("origin") ?? undefined);
       if (refused !== undefined) return rpcError(403, -32000, refused);
+      if (closed) return rpcError(503, -32000, "The server is closing");
       const working = answer(request, fetchOptions.caller);
       answering.add(working);
       try {
@@ -170,6 +172,7 @@ export function createHttpSide(
       }
     },
     async close(graceMs = 1_000) {
+      closed = true;
       if (answering.size > 0) {
         let timer: NodeJS.Timeout | undefined;
         const late = new Promise((resolve) => {

@@ -21,7 +21,7 @@ export interface FastOptions {
   readonly otherwise: RequestListener;
 }
 
-/** Ids, codes and statuses of answers to requests whose handler failed (2026-07-28, errors). */
+/** Codes that get a status or a code of their own on the way out (2026-07-28, errors). */
 const CAPABILITY = -32021;
 const URL_ELICITATION = -32042;
 const RESOURCE_NOT_FOUND = -32002;
@@ -79,7 +79,7 @@ export function createFastListener({ service, side, identity, path, otherwise }:
   const hosts = new Map<string, boolean>();
 
   function allows(host: string, origin: string | undefined): boolean {
-    const key = origin === undefined ? host : `${host} ${origin}`;
+    const key = origin === undefined ? host : `${host}\n${origin}`;
     let allowed = hosts.get(key);
     if (allowed === undefined) {
       if (hosts.size >= MAX_KNOWN_HOSTS) hosts.clear();
