@@ -13,7 +13,7 @@ import { errorReference, ToolError } from "./errors.ts";
 import { type LinearContext, runLinear } from "./journal.ts";
 import type { ServerLog } from "./log.ts";
 import type { Notifier } from "./notify.ts";
-import type { ListMethod, Pages } from "./pages.ts";
+import type { ListMethod, Pages } from "./paging.ts";
 import type { CompiledTool, Registry } from "./registry.ts";
 import { promptResult, resourceResult, toolResult } from "./result.ts";
 import type { Seal } from "./seal.ts";

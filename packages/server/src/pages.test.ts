@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createCacheHints } from "./cache.ts";
-import { createPages } from "./pages.ts";
+import { createPages } from "./paging.ts";
 
 const items = (...names: string[]): { name: string }[] => names.map((name) => ({ name }));
 const list = items("a", "b", "c", "d", "e");

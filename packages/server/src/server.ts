@@ -5,7 +5,7 @@ import type { FetchOptions, HttpOptions, HttpSide } from "./http.ts";
 import type { Listening, ListenOptions } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
 import { createBus, type Notifier } from "./notify.ts";
-import { createPages } from "./pages.ts";
+import { createPages } from "./paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./protocol.ts";
 import {
   createRegistry,

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { TenonServer } from "../src/index.ts";
-import { type Answer, envelope, legacy, META, modern, overFetch, overSocket, type Raw } from "./raw.ts";
+import { type Answer, envelope, legacy, META, modern, overFetch, overSocket, type Raw } from "./raw-requests.ts";
 import { shop } from "./servers.ts";
 
 let server: TenonServer;

@@ -2,7 +2,7 @@ import { spawn as spawnProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { TenonServer } from "../src/index.ts";
-import { envelope, legacy, modern, overSocket } from "./raw.ts";
+import { envelope, legacy, modern, overSocket } from "./raw-requests.ts";
 import { effects, shop } from "./servers.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));

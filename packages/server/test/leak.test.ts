@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createServer, type TenonServer, ToolError } from "../src/index.ts";
-import { legacy, META, modern, type Raw } from "./raw.ts";
+import { legacy, META, modern, type Raw } from "./raw-requests.ts";
 
 // Nothing of one caller may ever reach another: late notifications, progress, log messages, errors or answers, although all
 // ids and tokens are equal and every third caller leaves at a random moment.

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { content, file, image, link, type TenonServer } from "../src/index.ts";
-import { type Answer, envelope, legacy, META, modern, overFetch, overSocket, type Raw } from "./raw.ts";
+import { type Answer, envelope, legacy, META, modern, overFetch, overSocket, type Raw } from "./raw-requests.ts";
 import { shop } from "./servers.ts";
 
 let server: TenonServer;

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { TenonServer } from "../src/index.ts";
-import { legacy, modern, overSocket, type Raw } from "./raw.ts";
+import { legacy, modern, overSocket, type Raw } from "./raw-requests.ts";
 import { connect, type Mode, shop, spawn } from "./servers.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
