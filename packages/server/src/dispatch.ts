@@ -13,7 +13,7 @@ import { errorReference, ToolError } from "./errors.ts";
 import { type LinearContext, runLinear } from "./journal.ts";
 import type { ServerLog } from "./log.ts";
 import type { Notifier } from "./notify.ts";
-import type { ListMethod, Pages } from "./paging.ts";
+import type { ListMethod, Paging } from "./paging.ts";
 import type { CompiledTool, Registry } from "./registry.ts";
 import { promptResult, resourceResult, toolResult } from "./result.ts";
 import type { Seal } from "./seal.ts";
@@ -24,7 +24,7 @@ export interface Service {
   readonly seal: Seal;
   readonly log: ServerLog;
   readonly exposeErrors: boolean;
-  readonly pages: Pages;
+  readonly paging: Paging;
   readonly cacheHints: CacheHints;
   readonly notify: Notifier;
   /** What the server's `lifespan` opened; opens it on first use. */
@@ -180,7 +180,7 @@ export async function dispatch(
 ): Promise<Result> {
   const { lists, revision, completers } = service.registry;
   const page = (list: ListMethod, items: readonly object[]): Result =>
-    service.pages.list(list, exchange.era, items, revision, params.cursor);
+    service.paging.list(list, exchange.era, items, revision, params.cursor);
   switch (method) {
     case "tools/list":
       return page(method, lists.tools[exchange.era]);

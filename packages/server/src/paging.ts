@@ -16,7 +16,7 @@ export type ListMethod = keyof typeof LISTS;
 export const PAGE_SIZE = 500;
 
 /** Cuts lists into pages and remembers the pages while the list stays as it is. */
-export interface Pages {
+export interface Paging {
   /**
    * @param revision changes whenever the list does; pages of another revision are forgotten
    * @throws ProtocolError -32602 for a cursor that this server did not make, or whose place in the list is gone
@@ -35,7 +35,7 @@ const refused = (): ProtocolError =>
  * @param size items of one page
  * @param secret authenticates cursors; servers that share it accept each other's. Default: random, for this process
  */
-export function createPages(hints: CacheHints, size: number = PAGE_SIZE, secret?: string): Pages {
+export function createPaging(hints: CacheHints, size: number = PAGE_SIZE, secret?: string): Paging {
   if (!Number.isSafeInteger(size) || size < 1) {
     throw new ConfigError(`pageSize is ${size}; expected a whole number above 0`, { code: "page_size" });
   }

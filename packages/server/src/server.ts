@@ -5,7 +5,7 @@ import type { FetchOptions, HttpOptions, HttpSide } from "./http.ts";
 import type { Listening, ListenOptions } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
 import { createBus, type Notifier } from "./notify.ts";
-import { createPages } from "./paging.ts";
+import { createPaging } from "./paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./protocol.ts";
 import {
   createRegistry,
@@ -138,7 +138,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     seal: createSeal(stateKeys, options.questionTtlSeconds ?? WEEK_SECONDS),
     cacheHints,
     // the newest key of the ring: replicas that share it accept each other's cursors
-    pages: createPages(cacheHints, options.pageSize, stateKeys[0]),
+    paging: createPaging(cacheHints, options.pageSize, stateKeys[0]),
     notify: bus.notify,
     log,
     exposeErrors: options.exposeErrors ?? false,

@@ -90,7 +90,7 @@ export function createFastListener({ service, side, identity, path, otherwise }:
   }
 
   async function send(known: Recognised, result: Result, reply: Reply): Promise<void> {
-    if (!service.pages.isPage(result)) {
+    if (!service.paging.isPage(result)) {
       return reply.result(JSON.stringify(await wireResult(known, result, identity)));
     }
     let bytes = kept.get(result);
