@@ -18,7 +18,10 @@ import {
 } from "@tenon/core";
 import { type Access, compileAccess, type Viewer } from "./access.ts";
 import { type CompiledInput, prepareInput } from "./arguments.ts";
+import { type CacheHint, checkHint } from "./cache.ts";
+import type { Completers } from "./completion.ts";
 import type { AboutOptions, NoInput, PromptOptions, ResourceOptions, Run, ToolOptions } from "./definitions.ts";
+import { readParamHeaders } from "./param-headers.ts";
 import { outputSchemaFor } from "./result.ts";
 import { type AnySchema, toSchema } from "./schema/json-schema.ts";
 
@@ -52,6 +55,8 @@ export interface CompiledResource extends Compiled {
   readonly uri: string;
   readonly mimeType: string | undefined;
   readonly match: (uri: string) => Record<string, string> | undefined;
+  readonly cache: CacheHint | undefined;
+  readonly complete: Completers;
   readonly listing: Resource | ResourceTemplateType;
 }
 /** A prompt ready to be listed and rendered. */
@@ -59,6 +64,7 @@ export interface CompiledPrompt extends Compiled {
   readonly name: string;
   readonly description: string | undefined;
   readonly input: CompiledInput;
+  readonly complete: Completers;
   readonly listing: Prompt;
 }
 
@@ -82,10 +88,16 @@ const TOOL = [
   "unknownArguments",
   "worker",
 ] as const satisfies ReadonlyArray<keyof ToolOptions | "worker">;
-const RESOURCE = [...ABOUT, "name", "mimeType", "size", "annotations"] as const satisfies ReadonlyArray<
-  keyof ResourceOptions
->;
-const PROMPT = [...ABOUT, "input"] as const satisfies ReadonlyArray<keyof PromptOptions>;
+const RESOURCE = [
+  ...ABOUT,
+  "name",
+  "mimeType",
+  "size",
+  "annotations",
+  "cache",
+  "complete",
+] as const satisfies ReadonlyArray<keyof ResourceOptions>;
+const PROMPT = [...ABOUT, "input", "complete"] as const satisfies ReadonlyArray<keyof PromptOptions>;
 
 /** @throws ConfigError `code: "name"` */
 export function checkName(kind: string, name: string): void {
@@ -160,6 +172,7 @@ export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf
   checkName("Tool", name);
   checkOptions(options, TOOL, where);
   const input = compileInput(where, options.input, options);
+  readParamHeaders(input.json, `${where}: input`);
   const output = options.output && toSchema(options.output, `${where}: output`);
   const outputJson = output && jsonSchemaOf(output, "output", `${where}: output`);
   const shared = {
@@ -212,7 +225,8 @@ export function compileResource(uri: string, options: ResourceOptions, run: Run,
       code: "uri",
     });
   }
-  const { name = uri, mimeType, size, annotations } = options;
+  const { name = uri, mimeType, size, annotations, cache, complete = {} } = options;
+  if (cache) checkHint(cache, `${where}: cache`);
   const shared = {
     name,
     ...about(where, options),
@@ -223,6 +237,8 @@ export function compileResource(uri: string, options: ResourceOptions, run: Run,
     uri,
     mimeType,
     match: matcher(uri),
+    cache,
+    complete,
     listing: UriTemplate.isTemplate(uri)
       ? { uriTemplate: uri, ...shared }
       : { uri, ...shared, ...(size !== undefined && { size }) },
@@ -252,6 +268,7 @@ export function compilePrompt(name: string, options: PromptOptions, run: Run, ta
     name,
     description: options.description,
     input,
+    complete: options.complete ?? {},
     listing: { name, ...about(where, options), arguments: promptArguments(input.json) },
     access: compileAccess(options, tagsOf),
     tags: options.tags ?? [],

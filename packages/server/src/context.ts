@@ -2,6 +2,7 @@ import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/ser
 import { type Era, META } from "@tenon/core";
 import type { LinearContext } from "./asking.ts";
 import type { LogLevel, ServerLog } from "./log.ts";
+import type { Notifier } from "./notify.ts";
 
 /** Who makes the request, from a verified token; never from anything the request says about itself. */
 export interface Caller {
@@ -67,6 +68,8 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext {
   readonly headers: Headers | undefined;
   /** What the server's `lifespan` opened. */
   readonly lifespan: Lifespan;
+  /** Tells clients that asked for it that a list or a resource changed. */
+  readonly notify: Notifier;
 }
 
 /** Progress notifications of one request: strictly increasing, a burst of 20, then one every 50 ms, the newest wins. */
@@ -106,55 +109,100 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
   };
 }
 
+/** What a context is made of besides its request. */
+interface ContextParts<Lifespan> {
+  lifespan: Lifespan;
+  log: ServerLog;
+  name: string;
+  notify: Notifier;
+  progress: ToolContext["progress"];
+  /** False once the call was answered: what a handler left behind reports goes nowhere. */
+  isOpen(): boolean;
+}
+
+/** The part of a context that comes from the request; what most handlers never look at is made when it is asked for. */
+class RequestContext<Lifespan> implements ToolContext<Lifespan> {
+  // one by one: a spread makes every call build a slow object, which costs more than the rest of a dispatch
+  readonly elicit: LinearContext["elicit"];
+  readonly elicitAll: LinearContext["elicitAll"];
+  readonly elicitUrl: LinearContext["elicitUrl"];
+  readonly step: LinearContext["step"];
+  readonly sample: LinearContext["sample"];
+  readonly roots: LinearContext["roots"];
+  readonly progress: ToolContext["progress"];
+  readonly caller: Caller | undefined;
+  readonly client: ClientDescription;
+  readonly era: Era;
+  readonly requestId: string | number;
+  readonly sessionId: string | undefined;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly lifespan: Lifespan;
+  readonly notify: Notifier;
+  readonly #exchange: Exchange;
+  readonly #parts: ContextParts<Lifespan>;
+  #log: ToolContext["log"] | undefined;
+
+  constructor(exchange: Exchange, linear: LinearContext, parts: ContextParts<Lifespan>) {
+    this.elicit = linear.elicit;
+    this.elicitAll = linear.elicitAll;
+    this.elicitUrl = linear.elicitUrl;
+    this.step = linear.step;
+    this.sample = linear.sample;
+    this.roots = linear.roots;
+    this.progress = async (...report) => {
+      if (parts.isOpen()) await parts.progress(...report);
+    };
+    this.caller = exchange.caller;
+    this.client = exchange.client;
+    this.era = exchange.era;
+    this.requestId = exchange.requestId;
+    this.sessionId = exchange.sessionId;
+    this.meta = exchange.meta;
+    this.lifespan = parts.lifespan;
+    this.notify = parts.notify;
+    this.#exchange = exchange;
+    this.#parts = parts;
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.signal;
+  }
+
+  get headers(): Headers | undefined {
+    return this.#exchange.headers;
+  }
+
+  get idempotencyKey(): string | undefined {
+    const key = this.meta[META.idempotencyKey];
+    return typeof key === "string" && key.length <= 256 ? key : undefined;
+  }
+
+  get log(): ToolContext["log"] {
+    this.#log ??= {
+      debug: this.#level("debug"),
+      info: this.#level("info"),
+      notice: this.#level("notice"),
+      warning: this.#level("warning"),
+      error: this.#level("error"),
+    };
+    return this.#log;
+  }
+
+  #level(name: LogLevel): LogFunction {
+    return async (data, { logger, extra } = {}) => {
+      this.#parts.log(name, typeof data === "string" ? data : JSON.stringify(data), { of: this.#parts.name, ...extra });
+      if (this.#exchange.signal.aborted || !this.#parts.isOpen()) return;
+      const payload = extra === undefined ? data : { msg: data, extra };
+      await this.#exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
+    };
+  }
+}
+
 /** Makes the context of one run of a handler. */
 export function createContext<Lifespan>(
   exchange: Exchange,
   linear: LinearContext,
-  parts: {
-    lifespan: Lifespan;
-    log: ServerLog;
-    name: string;
-    progress: ToolContext["progress"];
-    /** False once the call was answered: what a handler left behind reports goes nowhere. */
-    isOpen(): boolean;
-  },
+  parts: ContextParts<Lifespan>,
 ): ToolContext<Lifespan> {
-  const level =
-    (name: LogLevel): LogFunction =>
-    async (data, { logger, extra } = {}) => {
-      parts.log(name, typeof data === "string" ? data : JSON.stringify(data), { of: parts.name, ...extra });
-      if (exchange.signal.aborted || !parts.isOpen()) return;
-      const payload = extra === undefined ? data : { msg: data, extra };
-      await exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
-    };
-  const key = exchange.meta[META.idempotencyKey];
-  return {
-    // one by one: a spread makes every call build a slow object, which costs more than the rest of a dispatch
-    elicit: linear.elicit,
-    elicitAll: linear.elicitAll,
-    elicitUrl: linear.elicitUrl,
-    step: linear.step,
-    sample: linear.sample,
-    roots: linear.roots,
-    progress: async (...report) => {
-      if (parts.isOpen()) await parts.progress(...report);
-    },
-    log: {
-      debug: level("debug"),
-      info: level("info"),
-      notice: level("notice"),
-      warning: level("warning"),
-      error: level("error"),
-    },
-    signal: exchange.signal,
-    caller: exchange.caller,
-    client: exchange.client,
-    era: exchange.era,
-    requestId: exchange.requestId,
-    sessionId: exchange.sessionId,
-    meta: exchange.meta,
-    idempotencyKey: typeof key === "string" && key.length <= 256 ? key : undefined,
-    headers: exchange.headers,
-    lifespan: parts.lifespan,
-  };
+  return new RequestContext(exchange, linear, parts);
 }

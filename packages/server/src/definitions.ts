@@ -2,6 +2,8 @@ import type { CallToolResult, Icon, Resource, ToolAnnotations } from "@modelcont
 import type { Infer, Schema } from "@tenon/core";
 import type { AccessOptions } from "./access.ts";
 import type { UnknownArguments } from "./arguments.ts";
+import type { CacheHint } from "./cache.ts";
+import type { Completers } from "./completion.ts";
 import type { Content } from "./content.ts";
 import type { ToolContext } from "./context.ts";
 import type { AnySchema } from "./schema/json-schema.ts";
@@ -65,12 +67,18 @@ export interface ResourceOptions extends AboutOptions {
   size?: number;
   /** Hints for clients: audience, priority, last change. */
   annotations?: NonNullable<Resource["annotations"]>;
+  /** How long and for whom what it holds may be kept. Default: the server's `cache`, which says not at all. */
+  cache?: CacheHint;
+  /** Suggests values for the variables of a URI template. */
+  complete?: Completers;
 }
 
 /** What a prompt says about itself. */
 export interface PromptOptions<I extends AnySchema | NoInput = AnySchema | NoInput> extends AboutOptions {
   /** Schema of an object whose properties are strings: prompt arguments are text on the wire. */
   input?: I;
+  /** Suggests values for arguments. */
+  complete?: Completers;
 }
 
 /** A tool's function. */

@@ -9,13 +9,16 @@ import { didYouMean, isRecord } from "@tenon/core";
 import { demandScopes, listedNames } from "./access.ts";
 import { readArguments } from "./arguments.ts";
 import { createAsking } from "./asking.ts";
+import type { CacheHints } from "./cache.ts";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
 import { errorReference, ToolError } from "./errors.ts";
 import type { Extensions } from "./extensions.ts";
 import { runOnion } from "./middleware/onion.ts";
 import { requestOf } from "./middleware/request.ts";
 import { within } from "./mount.ts";
+import type { Notifier } from "./notify.ts";
 import { createPages } from "./pages.ts";
+import type { ListMethod, Paging } from "./paging.ts";
 import { type Home, unprefixedUri } from "./registry.ts";
 import { promptResult, ResultTooLargeError, resourceResult, toolResult } from "./result.ts";
 import { answerOnce, type Keeping, type Target, type Wire } from "./rounds.ts";
@@ -28,6 +31,9 @@ export interface Service extends Home, Keeping {
   readonly maxResultBytes: number;
   /** What mounting put in front of the names in `registry`, such as `"shop_"`; empty for the server that is asked. */
   readonly namePrefix: string;
+  readonly paging: Paging;
+  readonly cacheHints: CacheHints;
+  readonly notify: Notifier;
 }
 
 /** The methods a server answers itself; everything else is the protocol layer's business. */
@@ -39,6 +45,7 @@ export const METHODS = [
   "resources/read",
   "prompts/list",
   "prompts/get",
+  "completion/complete",
 ] as const;
 export type Method = (typeof METHODS)[number];
 
@@ -94,6 +101,7 @@ async function runHandler<T>(
           lifespan,
           log: service.log,
           name: target.name,
+          notify: service.notify,
           progress: progress.report,
           isOpen: linear.isOpen,
         });
@@ -167,7 +175,11 @@ async function readResource(service: Service, params: Record<string, unknown>, e
   return runHandler(service, exchange, target, (ctx) => found.resource.run(found.variables as never, ctx), {
     done(value) {
       if (value === undefined) throw new ResourceNotFoundError(uri);
-      return resourceResult(value, uri, found.resource.mimeType, service.maxResultBytes);
+      const result = resourceResult(value, uri, found.resource.mimeType, service.maxResultBytes);
+      if (exchange.era === "legacy") return result;
+      // an answer that took a question belongs to that one call (2026-07-28, caching)
+      const asked = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
+      return { ...service.cacheHints("resources/read", asked ? { ttlMs: 0 } : found.resource.cache), ...result };
     },
     failed: failing(service, `Resource ${uri}`),
   });
@@ -201,16 +213,27 @@ async function answer(
   params: Record<string, unknown>,
   exchange: Exchange,
 ): Promise<Result> {
+  const page = (list: ListMethod, items: readonly object[]): Result =>
+    service.paging.list(list, exchange.era, items, service.registry.revision, params.cursor);
   const lists = () => service.registry.listsFor(exchange);
   switch (method) {
     case "tools/list":
-      return { tools: lists().tools[exchange.era] };
+      return page(method, lists().tools[exchange.era]);
     case "resources/list":
-      return { resources: lists().resources };
+      return page(method, lists().resources);
     case "resources/templates/list":
-      return { resourceTemplates: lists().templates };
+      return page(method, lists().templates);
     case "prompts/list":
-      return { prompts: lists().prompts };
+      return page(method, lists().prompts);
+    case "completion/complete": {
+      try {
+        const { complete } = await import("./completion.ts"); // asked for by few clients
+        return await complete(params, exchange, (key) => service.registry.completersOf(key, exchange));
+      } catch (error) {
+        if (error instanceof ProtocolError) throw error;
+        throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, "Completion", error));
+      }
+    }
     case "tools/call":
       return callTool(service, params, exchange);
     case "resources/read":

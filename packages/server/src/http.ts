@@ -1,17 +1,23 @@
 import {
   type AuthInfo,
+  classifyInboundRequest,
   createMcpHandler,
-  hostHeaderValidationResponse,
+  type InboundClassificationOutcome,
   isInitializeRequest,
-  isLegacyRequest,
+  isJsonContentType,
   localhostAllowedHostnames,
   type McpHttpHandler,
-  originValidationResponse,
   readRequestBody,
+  validateHostHeader,
+  validateOriginHeader,
 } from "@modelcontextprotocol/server";
+import { isRecord } from "@tenon/core";
+import { MAX_BODY_BYTES, parseBody } from "./body.ts";
 import type { Caller } from "./context.ts";
 import type { Service } from "./dispatch.ts";
-import { createProtocol, type Introduction } from "./protocol.ts";
+import type { Bus } from "./notify.ts";
+import { checkParamHeaders, paramHeadersOf } from "./param-headers.ts";
+import { createLastingProtocol, createProtocol, type Introduction } from "./protocol.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
 
 export interface HttpOptions {
@@ -21,6 +27,8 @@ export interface HttpOptions {
   allowedOrigins?: readonly string[];
   /** Bytes of one request body. Default 4 MiB. */
   maxBodyBytes?: number;
+  /** Milliseconds a client of `listen()` may take to send one request. Default 30,000. */
+  requestTimeoutMs?: number;
   sessions?: Partial<SessionLimits>;
 }
 
@@ -30,16 +38,23 @@ export interface FetchOptions {
   caller?: Caller;
 }
 
-/** The HTTP side of a server as one web-standard function. */
+/** The HTTP side of a server as one web-standard function, and what the fast path shares with it. */
 export interface HttpSide {
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
-  close(): Promise<void>;
+  /** Whether the two headers name hosts this server answers to. */
+  allows(host: string | undefined, origin: string | undefined): boolean;
+  readonly maxBodyBytes: number;
+  /** The legacy sessions: a request of one that needs no push may be answered beside it. */
+  readonly sessions: Pick<LegacySessions, "has" | "touch">;
+  /** Lets answers finish for up to `graceMs`, then cuts streams and sessions. */
+  close(graceMs?: number): Promise<void>;
 }
 
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
+const REVISION = "2026-07-28";
+const HEADER_MISMATCH = -32020;
 
-function rpcError(status: number, code: number, message: string, headers?: Record<string, string>): Response {
-  return Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status, ...(headers && { headers }) });
+function rpcError(status: number, code: number, message: string, more: { headers?: Record<string, string> } = {}) {
+  return Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status, ...more });
 }
 
 /** The caller inside the SDK's auth slot; the token itself is deliberately not in it. */
@@ -48,65 +63,124 @@ function authOf(caller: Caller | undefined): AuthInfo | undefined {
   return { token: "", clientId: caller.clientId ?? "", scopes: [...caller.scopes], extra: { caller } };
 }
 
+/** The refusal when headers that repeat arguments are missing or differ; undefined when all is well. */
+function checkCallHeaders(service: Service, outcome: InboundClassificationOutcome, headers: Headers) {
+  if (outcome.kind !== "modern" || outcome.messageKind !== "request") return undefined;
+  if (outcome.classification.revision !== REVISION || outcome.message.method !== "tools/call") return undefined;
+  const params = isRecord(outcome.message.params) ? outcome.message.params : {};
+  const tool = service.registry.tools.get(String(params.name));
+  if (!tool) return undefined;
+  const declared = paramHeadersOf(tool.listing.modern.inputSchema);
+  const mismatch = checkParamHeaders(declared, params.arguments, (name) => headers.get(name));
+  if (!mismatch) return undefined;
+  const message = `Bad Request: the request headers and body disagree: ${mismatch.body}`;
+  const error = { code: HEADER_MISMATCH, message, data: { mismatch } };
+  return Response.json({ jsonrpc: "2.0", id: outcome.message.id, error }, { status: 400 });
+}
+
 /**
  * Streamable HTTP for both eras: stateless requests of 2026-07-28, sessions of 2025-11-25, and stateless answers to legacy
  * requests without a session. Checks Host and Origin first, then the body's size, then hands over one parsed message.
  */
-export function createHttpSide(service: Service, introduction: Introduction, options: HttpOptions = {}): HttpSide {
+export function createHttpSide(
+  service: Service,
+  introduction: Introduction,
+  bus: Bus,
+  options: HttpOptions = {},
+): HttpSide {
   const hosts = [...(options.allowedHosts ?? localhostAllowedHostnames())];
   const origins = [...(options.allowedOrigins ?? hosts)];
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES;
   const modern: McpHttpHandler = createMcpHandler(({ era }) => createProtocol(service, introduction, era), {
     maxRequestBodySize: maxBodyBytes,
+    bus: bus.events,
     onerror: (error) => service.log("debug", "request refused", { error }),
   });
   const sessions = new LegacySessions(
-    () => createProtocol(service, introduction, "legacy"),
+    () => createLastingProtocol(service, introduction, "legacy", bus),
     { ...SESSION_LIMITS, ...options.sessions },
     service.log,
   );
+  const answering = new Set<Promise<unknown>>();
+  let closed = false;
 
-  async function answer(request: Request, caller: Caller | undefined): Promise<Response> {
+  async function post(request: Request, caller: Caller | undefined): Promise<Response> {
+    if (!isJsonContentType(request.headers.get("content-type"))) {
+      return rpcError(415, -32000, "Content-Type must be application/json");
+    }
+    const read = await readRequestBody(request, maxBodyBytes);
+    if (read.tooLarge) return rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`);
+    const parsed = parseBody(read.text);
+    if ("problem" in parsed) return rpcError(400, -32700, parsed.problem);
+    const body = parsed.value;
+    const header = (name: string): string | undefined => request.headers.get(name) ?? undefined;
+    const outcome = classifyInboundRequest({
+      httpMethod: "POST",
+      protocolVersionHeader: header("mcp-protocol-version"),
+      mcpMethodHeader: header("mcp-method"),
+      mcpNameHeader: header("mcp-name"),
+      body,
+    });
     const authInfo = authOf(caller);
-    const withAuth = authInfo ? { authInfo } : {};
-    const session = request.headers.get("mcp-session-id");
-    if (request.method === "POST") {
-      if (!/^application\/json\b/i.test(request.headers.get("content-type") ?? "")) {
-        return rpcError(415, -32000, "Content-Type must be application/json");
-      }
-      const read = await readRequestBody(request, maxBodyBytes);
-      if (read.tooLarge) return rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`);
-      let parsedBody: unknown;
-      try {
-        parsedBody = JSON.parse(read.text);
-      } catch {
-        return rpcError(400, -32700, "The request body is not JSON");
-      }
-      if (await isLegacyRequest(request, parsedBody)) {
-        if (session !== null) return sessions.handle(session, request, parsedBody, authInfo as never); // undefined or AuthInfo
-        if (isInitializeRequest(parsedBody)) return sessions.open(request, parsedBody, authInfo as never);
-      }
-      return modern.fetch(request, { parsedBody, ...withAuth });
+    if (outcome.kind === "legacy") {
+      const session = header("mcp-session-id");
+      if (session !== undefined) return sessions.handle(session, request, body, caller, authInfo as never); // undefined or AuthInfo
+      if (isInitializeRequest(body)) return sessions.open(request, body, caller, authInfo as never);
     }
-    if (session !== null && (request.method === "GET" || request.method === "DELETE")) {
-      return sessions.has(session) ? sessions.handle(session, request, undefined, authInfo as never) : notFound();
-    }
-    return rpcError(405, -32000, "Use POST", { Allow: "POST" });
+    return (
+      checkCallHeaders(service, outcome, request.headers) ??
+      modern.fetch(request, { parsedBody: body, ...(authInfo && { authInfo }) })
+    );
   }
 
+  async function answer(request: Request, caller: Caller | undefined): Promise<Response> {
+    if (request.method === "POST") return post(request, caller);
+    const session = request.headers.get("mcp-session-id");
+    if (session !== null && (request.method === "GET" || request.method === "DELETE")) {
+      return sessions.has(session, caller)
+        ? sessions.handle(session, request, undefined, caller, authOf(caller) as never) // undefined or AuthInfo
+        : notFound();
+    }
+    return rpcError(405, -32000, "Use POST", { headers: { Allow: "POST" } });
+  }
+
+  const refusal = (host: string | undefined, origin: string | undefined): string | undefined => {
+    const checked = [validateHostHeader(host, hosts), validateOriginHeader(origin, origins)];
+    for (const result of checked) if (!result.ok) return result.message;
+    return undefined;
+  };
+
   return {
+    maxBodyBytes,
+    sessions,
+    allows: (host, origin) => refusal(host, origin) === undefined,
     async fetch(request, fetchOptions = {}) {
-      const refused = hostHeaderValidationResponse(request, hosts) ?? originValidationResponse(request, origins);
-      if (refused) return refused;
+      const host = request.headers.get("host") ?? new URL(request.url).host;
+      const refused = refusal(host, request.headers.get("origin") ?? undefined);
+      if (refused !== undefined) return rpcError(403, -32000, refused);
+      if (closed) return rpcError(503, -32000, "The server is closing");
+      const working = answer(request, fetchOptions.caller);
+      answering.add(working);
       try {
-        return await answer(request, fetchOptions.caller);
+        return await working;
       } catch (error) {
         if (request.signal.aborted) return new Response(null, { status: 499 }); // nobody reads it
         service.log("error", "HTTP request failed", { error });
         return rpcError(500, -32603, "Internal error");
+      } finally {
+        answering.delete(working);
       }
     },
-    async close() {
+    async close(graceMs = 1_000) {
+      closed = true;
+      if (answering.size > 0) {
+        let timer: NodeJS.Timeout | undefined;
+        const late = new Promise((resolve) => {
+          timer = setTimeout(resolve, graceMs);
+        });
+        await Promise.race([Promise.allSettled(answering), late]);
+        clearTimeout(timer);
+      }
       await Promise.allSettled([modern.close(), sessions.close()]);
     },
   };

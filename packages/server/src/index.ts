@@ -1,6 +1,11 @@
+// first, so that the largest part of what a server loads is on its way while the small files below are read
+import "@modelcontextprotocol/server";
+
 export type { AccessOptions, Viewer, VisibleTags } from "./access.ts";
 export type { ArgumentLimits, UnknownArguments } from "./arguments.ts";
 export type { AnswersOf, LinearContext, NamedQuestion } from "./asking.ts";
+export type { CacheHint, CacheOptions } from "./cache.ts";
+export type { Completer, Completers, CompletionContext } from "./completion.ts";
 export { audio, type Content, content, file, image, link, text } from "./content.ts";
 export type { Caller, ClientDescription, Exchange, ToolContext } from "./context.ts";
 export {
@@ -30,6 +35,7 @@ export type { FetchOptions, HttpOptions } from "./http.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
 export type { LogEntry, LogLevel } from "./log.ts";
 export type { Middleware, Next, RequestTarget, ServerRequest } from "./middleware/onion.ts";
+export type { Notifier } from "./notify.ts";
 export type { CompletionOptions } from "./pages.ts";
 export { type Answer, type AnswerOf, type MultiChoice, multi, type Shape, type TitledChoices } from "./question.ts";
 export type { Change } from "./registry.ts";

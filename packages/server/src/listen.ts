@@ -1,9 +1,10 @@
 import { chmodSync } from "node:fs";
-import { createServer as createHttpServer, type Server as NodeServer } from "node:http";
+import { createServer as createHttpServer, type Server as NodeServer, type RequestListener } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError } from "@tenon/core";
+import type { HttpOptions, HttpSide } from "./http.ts";
 
 export interface ListenOptions {
   /** TCP port; 0 takes a free one. Default 8000. */
@@ -27,6 +28,9 @@ export interface Listening {
   close(graceMs?: number): Promise<void>;
 }
 
+/** Connections that may wait to be accepted: Node's 511 resets clients when two thousand arrive at once. */
+const BACKLOG = 4_096;
+
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 
 function explain(error: NodeJS.ErrnoException, where: string): ConnectionError {
@@ -43,12 +47,14 @@ function explain(error: NodeJS.ErrnoException, where: string): ConnectionError {
 }
 
 /**
- * Serves a web-standard `fetch` on a node HTTP server.
+ * Serves the HTTP side on a node HTTP server.
+ * @param first makes a listener that answers what it can and hands the rest on
  * @throws ConnectionError `code: "port_in_use"` naming the address
  */
 export async function listen(
-  fetch: (request: Request) => Promise<Response>,
-  options: ListenOptions & { allowedHosts?: readonly string[] | undefined },
+  side: HttpSide,
+  options: ListenOptions & Pick<HttpOptions, "allowedHosts" | "requestTimeoutMs">,
+  first: (path: string, otherwise: RequestListener) => RequestListener,
 ): Promise<Listening> {
   const { port = 8000, host = "127.0.0.1", path = "/mcp", tls, unixSocket } = options;
   if (!unixSocket && !LOOPBACK.has(host) && !options.allowedHosts) {
@@ -57,21 +63,30 @@ export async function listen(
       { code: "allowed_hosts" },
     );
   }
-  const listener = getRequestListener(
+  const otherwise = getRequestListener(
     async (request) =>
       new URL(request.url).pathname === path
-        ? fetch(request)
+        ? side.fetch(request)
         : Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 }),
     { overrideGlobalObjects: false },
   );
-  const server: NodeServer = tls ? createHttpsServer(tls, listener) : createHttpServer(listener);
-  // a client that sends slowly may hold a socket, not for ever
-  server.headersTimeout = 10_000;
-  server.requestTimeout = 30_000;
+  const listener = first(path, otherwise);
+  const requestTimeout = options.requestTimeoutMs ?? 30_000;
+  const limits = {
+    // a client that sends slowly may hold a socket, not for ever
+    headersTimeout: Math.min(10_000, requestTimeout),
+    requestTimeout,
+    connectionsCheckingInterval: Math.min(5_000, requestTimeout / 2),
+  };
+  const server: NodeServer = tls
+    ? createHttpsServer({ ...tls, ...limits }, listener)
+    : createHttpServer(limits, listener);
+  // longer than the idle time of common proxies, so that it is not the server that cuts a connection about to be used
+  server.keepAliveTimeout = 75_000;
   await new Promise<void>((resolve, reject) => {
     const where = unixSocket ? `Socket ${unixSocket}` : `Port ${port} on ${host}`;
     server.once("error", (error) => reject(explain(error, where)));
-    server.listen(unixSocket ? { path: unixSocket } : { port, host }, () => resolve());
+    server.listen({ ...(unixSocket ? { path: unixSocket } : { port, host }), backlog: BACKLOG }, () => resolve());
   });
   if (unixSocket) chmodSync(unixSocket, 0o600);
   const address = unixSocket ? undefined : (server.address() as AddressInfo); // a TCP server has one once it listens

@@ -3,13 +3,19 @@ import {
   CLIENT_INFO_META_KEY,
   type ClientCapabilities,
   type Implementation,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Result,
   Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
 import type { Caller, ClientDescription, Exchange } from "./context.ts";
-import { dispatch, METHODS, type Service } from "./dispatch.ts";
+import { dispatch, METHODS, type Method, type Service } from "./dispatch.ts";
 import { wireExtensions } from "./extension-wiring.ts";
+import type { Bus } from "./notify.ts";
+import type { Registry } from "./registry.ts";
+import { withValidTrace } from "./trace.ts";
 
 /** How a server introduces itself. */
 export interface Introduction {
@@ -21,6 +27,40 @@ export interface Introduction {
 
 /** Questions one call may ask before it is stopped: far above what people bear, low enough to end a loop. */
 const MAX_ROUNDS = 32;
+
+/** Resources one session may watch: a client that asks for more is told so. */
+const MAX_WATCHED = 1_000;
+
+/** The name that goes out with every modern answer and with `initialize`. */
+export function identityOf({ name, version, title }: Introduction): Implementation {
+  return { name, version, ...(title !== undefined && { title }) };
+}
+
+/** Whether a server has anything to answer `method` with; else the method does not exist. */
+export function offers(registry: Registry, method: Method): boolean {
+  if (method.startsWith("prompts/")) return registry.prompts.size > 0;
+  if (method.startsWith("resources/")) return registry.lists.resources.length + registry.lists.templates.length > 0;
+  if (method.startsWith("completion/")) return registry.prompts.size + registry.lists.templates.length > 0;
+  return true;
+}
+
+/**
+ * Runs the dispatcher so that only protocol errors leave it: whatever else escapes is a defect of ours, for the log alone.
+ */
+export async function answer(
+  service: Service,
+  method: Method,
+  params: Record<string, unknown>,
+  exchange: Exchange,
+): Promise<Result> {
+  try {
+    return await dispatch(service, method, params, exchange);
+  } catch (error) {
+    if (error instanceof ProtocolError) throw error;
+    service.log("error", `${method} failed`, { error });
+    throw new ProtocolError(ProtocolErrorCode.InternalError, "Internal error");
+  }
+}
 
 function describeClient(server: Server, ctx: ServerContext, era: Era): ClientDescription {
   // the envelope is keyed by the protocol's full `_meta` names; the SDK validated it, its type says nothing
@@ -41,7 +81,7 @@ function exchangeOf(server: Server, ctx: ServerContext, era: Era): Exchange {
     requestId: mcpReq.id,
     sessionId: ctx.sessionId,
     signal: mcpReq.signal,
-    meta: mcpReq._meta ?? {},
+    meta: withValidTrace(mcpReq._meta ?? {}),
     headers: ctx.http?.req?.headers,
     caller: ctx.http?.authInfo?.extra?.caller as Caller | undefined, // set by our HTTP side only
     client: describeClient(server, ctx, era),
@@ -57,34 +97,29 @@ function exchangeOf(server: Server, ctx: ServerContext, era: Era): Exchange {
  * wire (framing, eras, errors); what is offered lives in `service`.
  */
 export function createProtocol(service: Service, introduction: Introduction, era: Era): Server {
-  const { instructions, ...info } = introduction;
+  const { instructions } = introduction;
   const { registry } = service;
-  const server = new Server(
-    { name: info.name, version: info.version, ...(info.title !== undefined && { title: info.title }) },
-    {
-      capabilities: {
-        tools: {},
-        logging: {},
-        ...((registry.lists.resources.length > 0 || registry.lists.templates.length > 0) && { resources: {} }),
-        ...(registry.prompts.size > 0 && { prompts: {} }),
-      },
-      ...(instructions !== undefined && { instructions }),
-      inputRequired: { maxRounds: MAX_ROUNDS },
+  const discover = service.cacheHints("server/discover");
+  const server = new Server(identityOf(introduction), {
+    capabilities: {
+      tools: { listChanged: true },
+      logging: {},
+      ...(offers(registry, "resources/list") && { resources: { subscribe: true, listChanged: true } }),
+      ...(offers(registry, "prompts/list") && { prompts: { listChanged: true } }),
+      ...(offers(registry, "completion/complete") && { completions: {} }),
     },
-  );
+    ...(instructions !== undefined && { instructions }),
+    cacheHints: { "server/discover": discover },
+    inputRequired: { maxRounds: MAX_ROUNDS },
+  });
   server.onerror = (error) => service.log("warning", "protocol error", { error });
   for (const method of METHODS) {
-    const offered =
-      method.startsWith("tools/") ||
-      (method.startsWith("prompts/")
-        ? registry.prompts.size > 0
-        : registry.lists.resources.length + registry.lists.templates.length > 0);
-    if (!offered) continue;
+    if (!offers(registry, method)) continue;
     server.setRequestHandler(
       method,
       (request, ctx) =>
         // the SDK parsed the request and validates the result against the method's schema
-        dispatch(
+        answer(
           service,
           method,
           (request.params ?? {}) as Record<string, unknown>,
@@ -93,5 +128,33 @@ export function createProtocol(service: Service, introduction: Introduction, era
     );
   }
   wireExtensions(server, service, era, (ctx) => exchangeOf(server, ctx, era));
+  return server;
+}
+
+/**
+ * A protocol instance that stays (a legacy session, stdio): it also hears of changes, and a legacy client says by
+ * `resources/subscribe` which resources it watches. On the modern era the SDK's router holds the subscriptions.
+ */
+export function createLastingProtocol(service: Service, introduction: Introduction, era: Era, bus: Bus): Server {
+  const server = createProtocol(service, introduction, era);
+  const watched = new Set<string>();
+  if (era === "legacy" && offers(service.registry, "resources/list")) {
+    server.setRequestHandler("resources/subscribe", ({ params }) => {
+      if (watched.size >= MAX_WATCHED && !watched.has(params.uri)) {
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          `This session watches ${MAX_WATCHED} resources already; unsubscribe from some first`,
+        );
+      }
+      watched.add(params.uri);
+      return {};
+    });
+    server.setRequestHandler("resources/unsubscribe", ({ params }) => {
+      watched.delete(params.uri);
+      return {};
+    });
+  }
+  const unfollow = bus.follow(server, (uri) => era === "modern" || watched.has(uri));
+  server.onclose = unfollow;
   return server;
 }

@@ -13,6 +13,7 @@ import {
   type Mounted,
   matcher,
 } from "./compile.ts";
+import type { Completers } from "./completion.ts";
 import type { DefinitionKind, PromptOptions, ResourceOptions, Run, ToolOptions } from "./definitions.ts";
 import type { Middleware } from "./middleware/onion.ts";
 
@@ -56,6 +57,10 @@ export interface Registry {
   readonly tools: ReadonlyMap<string, Kept<CompiledTool>>;
   readonly prompts: ReadonlyMap<string, Kept<CompiledPrompt>>;
   readonly resources: ReadonlyMap<string, Kept<CompiledResource>>;
+  /**
+   * Who suggests values for `prompt <name>` or `resource <uri template>`; undefined when there is no such thing for the viewer.
+   */
+  completersOf(key: string, viewer: Viewer): Completers | undefined;
   /** All definitions, whoever may see them. */
   readonly lists: Lists;
   /** What this viewer may see; the arrays of `lists` themselves where nothing is hidden from anybody. */
@@ -176,6 +181,12 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
         if (variables && (resource.access.open || resource.access.exists(viewer))) return { resource, variables };
       }
       return undefined;
+    },
+    completersOf(key, viewer) {
+      const [kind, name = ""] = key.split(/ (.*)/s, 2);
+      const found = kind === "prompt" ? prompts.get(name) : resources.get(name);
+      const fixed = found && "listing" in found && "uri" in found.listing;
+      return found && !fixed && (found.access.open || found.access.exists(viewer)) ? found.complete : undefined;
     },
     addTool: (name, options, run) => put({ kind: "tool", compiled: compileTool(name, options, run, tagsOf) }),
     addResource: (uri, options, run) => put({ kind: "resource", compiled: compileResource(uri, options, run, tagsOf) }),

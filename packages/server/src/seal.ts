@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { ConfigError, digest } from "@tenon/core";
-import { EncryptJWT, errors, jwtDecrypt } from "jose";
 
 /** Encrypts what a suspended call must remember, so that the client can carry it without reading or changing it. */
 export interface Seal {
@@ -46,14 +45,21 @@ class UnknownKey extends Error {}
  * @param ttlSeconds how long a question may wait for its answer
  */
 export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
-  const ring = (keys.length > 0 ? keys.map(parseKey) : [new Uint8Array(randomBytes(32))]).map((key) => ({
-    id: digest(Buffer.from(key).toString("hex")).slice(0, 8),
-    key,
-  }));
-  const [newest] = ring;
+  const parsed = keys.map(parseKey);
+  let made: { id: string; key: Uint8Array }[] | undefined;
+  // made on first use: the first hash and the first random bytes cost a server on stdio milliseconds of its start
+  const ring = (): { id: string; key: Uint8Array }[] => {
+    made ??= (parsed.length > 0 ? parsed : [new Uint8Array(randomBytes(32))]).map((key) => ({
+      id: digest(Buffer.from(key).toString("hex")).slice(0, 8),
+      key,
+    }));
+    return made;
+  };
   return {
     async close(state, binding, id = randomUUID()) {
+      const [newest] = ring();
       if (!newest) throw new ConfigError("the key ring is empty", { code: "state_key" });
+      const { EncryptJWT } = await import("jose"); // only a server that asks pays for loading it
       return new EncryptJWT({ s: state, b: digest(binding) })
         .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: newest.id })
         .setJti(id)
@@ -61,12 +67,13 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
         .encrypt(newest.key);
     },
     async open(sealed, binding) {
+      const { errors, jwtDecrypt } = await import("jose");
       let payload: Record<string, unknown>;
       try {
         const opened = await jwtDecrypt(
           sealed,
           (header) => {
-            const found = ring.find((entry) => entry.id === header.kid);
+            const found = ring().find((entry) => entry.id === header.kid);
             // the header is readable by anyone, so to say that its key is unknown tells nothing
             if (!found) throw new UnknownKey();
             return found.key;

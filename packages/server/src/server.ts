@@ -2,15 +2,18 @@ import { ConfigError, checkOptions } from "@tenon/core";
 import { createMemoryStore, type OutcomeStore } from "@tenon/store";
 import type { VisibleTags } from "./access.ts";
 import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./arguments.ts";
+import { type CacheOptions, createCacheHints } from "./cache.ts";
 import { createDefining, type Defining, registerHome } from "./defining.ts";
 import type { Service } from "./dispatch.ts";
 import { createExtensions, type Extension } from "./extensions.ts";
-import { createHttpSide, type FetchOptions, type HttpOptions, type HttpSide } from "./http.ts";
-import { type Listening, type ListenOptions, listen } from "./listen.ts";
+import type { FetchOptions, HttpOptions, HttpSide } from "./http.ts";
+import type { Listening, ListenOptions } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
 import type { Middleware } from "./middleware/onion.ts";
+import { createBus, type Notifier } from "./notify.ts";
 import { type CompletionOptions, completePage } from "./pages.ts";
-import { createProtocol, type Introduction } from "./protocol.ts";
+import { createPaging } from "./paging.ts";
+import { createLastingProtocol, type Introduction, identityOf } from "./protocol.ts";
 import { createRegistry } from "./registry.ts";
 import { MAX_RESULT_BYTES } from "./result.ts";
 import { type RunOptions, runIfEntry } from "./run.ts";
@@ -65,6 +68,10 @@ export interface ServerOptions<Lifespan = undefined> {
   visibleTags?: VisibleTags;
   /** Threads for tools with `worker`. */
   workers?: WorkerPoolOptions;
+  /** How long and for whom clients may keep lists and resources. Default: lists a minute, resources not; private. */
+  cache?: CacheOptions;
+  /** Items of one page of a list. Default 500. */
+  pageSize?: number;
 }
 
 const OPTIONS = [
@@ -88,6 +95,8 @@ const OPTIONS = [
   "maxResultBytes",
   "visibleTags",
   "workers",
+  "cache",
+  "pageSize",
 ] as const satisfies ReadonlyArray<keyof ServerOptions>;
 
 const WEEK_SECONDS = 7 * 24 * 60 * 60;
@@ -137,6 +146,8 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
    * @throws TenonError `code: "unknown_elicitation"`, AuthError `code: "foreign_elicitation"`
    */
   completeElicitation(id: string, options?: CompletionOptions): Promise<void>;
+  /** Tells clients that asked for it, of both eras and on every transport, that a list or a resource changed. */
+  readonly notify: Notifier;
   /** Stops everything this server opened. Safe to call twice. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -165,6 +176,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   const questionTtlSeconds = options.questionTtlSeconds ?? WEEK_SECONDS;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
+  const bus = createBus(log);
+  const cacheHints = createCacheHints(options.cache);
   const service: Service = {
     registry,
     extensions: createExtensions(log, options.exposeErrors ?? false),
@@ -177,6 +190,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     questionTtlMs: questionTtlSeconds * 1_000,
     pageWaitMs: (options.pageWaitSeconds ?? PAGE_WAIT_SECONDS) * 1_000,
     spillBytes: options.spillBytes ?? SPILL_BYTES,
+    cacheHints,
+    // the newest key of the ring: replicas that share it accept each other's cursors
+    paging: createPaging(cacheHints, options.pageSize, stateKeys[0]),
+    notify: bus.notify,
     log,
     exposeErrors: options.exposeErrors ?? false,
     async lifespan() {
@@ -185,14 +202,21 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return (await opened).value;
     },
   };
-  let http: HttpSide | undefined;
-  const httpSide = (): HttpSide => {
-    http ??= createHttpSide(service, introduction, options.http);
+  let http: Promise<HttpSide> | undefined;
+  // imported when first used: a server on stdio starts without any of it
+  const httpSide = (): Promise<HttpSide> => {
+    http ??= import("./http.ts").then(({ createHttpSide }) => createHttpSide(service, introduction, bus, options.http));
     return http;
   };
   const closers = new Set<() => Promise<void>>();
   let closing: Promise<void> | undefined;
 
+  const CHANGED = {
+    tool: bus.notify.toolsChanged,
+    resource: bus.notify.resourcesChanged,
+    prompt: bus.notify.promptsChanged,
+  };
+  registry.onChange(({ kind }) => CHANGED[kind]());
   const { defining, closeMounted } = createDefining<Lifespan>({ home: service, middleware, workers }, () => server);
   const server: TenonServer<Lifespan> = {
     name: options.name,
@@ -202,15 +226,20 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       service.extensions.add(extension);
       return server;
     },
-    fetch: (request, fetchOptions) => httpSide().fetch(request, fetchOptions),
+    notify: bus.notify,
+    fetch: async (request, fetchOptions) => (await httpSide()).fetch(request, fetchOptions),
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
       await service.lifespan();
-      const side = httpSide();
-      const listening = await listen((request) => side.fetch(request), {
-        ...listenOptions,
-        allowedHosts: options.http?.allowedHosts,
-      });
+      const [side, { listen }, { createFastListener }] = await Promise.all([
+        httpSide(),
+        import("./listen.ts"),
+        import("./fast/listener.ts"),
+      ]);
+      const identity = identityOf(introduction);
+      const listening = await listen(side, { ...options.http, ...listenOptions }, (path, otherwise) =>
+        createFastListener({ service, side, identity, path, otherwise }),
+      );
       const close = (graceMs?: number): Promise<void> => {
         closers.delete(close);
         return listening.close(graceMs);
@@ -220,7 +249,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     async stdio() {
       await service.lifespan();
-      const stdio = openStdio((era) => createProtocol(service, introduction, era), log);
+      const stdio = openStdio((era) => createLastingProtocol(service, introduction, era, bus), log);
       closers.add(stdio.close);
       await stdio.done;
       await stdio.close();
@@ -230,8 +259,9 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     run: (meta, runOptions) => runIfEntry(server, meta, runOptions),
     close() {
       closing ??= (async () => {
-        await http?.close();
-        await Promise.allSettled([...closers].map((close) => close()));
+        // listeners stop accepting at once; what they still answer and the streams end meanwhile
+        const side = await http?.catch(() => undefined); // it failed to open: whoever asked was told
+        await Promise.allSettled([...[...closers].map((close) => close()), side?.close()]);
         await workers.close();
         await closeMounted();
         const value = await opened?.catch(() => undefined); // it failed to open: whoever asked was told

@@ -1,9 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { type Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import type { Caller } from "./context.ts";
+import { SessionEvents } from "./event-store.ts";
 import type { ServerLog } from "./log.ts";
 
 interface Session {
-  transport: WebStandardStreamableHTTPServerTransport;
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  /** Who opened it: an id that leaked opens nothing for another caller. */
+  readonly owner: string;
   lastUsed: number;
   inFlight: number;
 }
@@ -17,6 +21,32 @@ export interface SessionLimits {
 }
 
 export const SESSION_LIMITS: SessionLimits = { max: 1_000, idleMs: 30 * 60_000 };
+
+const ownerOf = (caller: Caller | undefined): string =>
+  caller ? JSON.stringify([caller.subject, caller.clientId ?? null]) : "";
+
+/** Calls `ended` once when the stream is read to its end, cut off or broken. */
+function watchEnd(body: ReadableStream<Uint8Array>, ended: () => void): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (done) {
+          ended();
+          controller.close();
+        } else controller.enqueue(value);
+      } catch (error) {
+        ended();
+        controller.error(error);
+      }
+    },
+    async cancel(reason) {
+      ended();
+      await reader.cancel(reason).catch(() => undefined); // the transport closed it first
+    },
+  });
+}
 
 /** Sessions of the 2025-11-25 revision: one protocol instance each, so that a question can be pushed into a running call. */
 export class LegacySessions {
@@ -38,41 +68,64 @@ export class LegacySessions {
     return this.#sessions.size;
   }
 
-  has(id: string): boolean {
-    return this.#sessions.has(id);
+  /** Whether `caller` may use the session `id`. */
+  has(id: string, caller: Caller | undefined): boolean {
+    return this.#sessions.get(id)?.owner === ownerOf(caller);
   }
 
-  /** Answers a request of a known session. */
-  async handle(id: string, request: Request, parsedBody: unknown, authInfo: never): Promise<Response> {
+  /** Notes that a session is in use although a request of it was answered elsewhere. */
+  touch(id: string): void {
     const session = this.#sessions.get(id);
-    if (!session) return notFound();
+    if (session) session.lastUsed = Date.now();
+  }
+
+  /** Answers a request of a known session. It counts as used until the answer's stream has ended. */
+  async handle(id: string, request: Request, parsedBody: unknown, caller: Caller | undefined, authInfo: never) {
+    const session = this.#sessions.get(id);
+    if (!session || session.owner !== ownerOf(caller)) return notFound();
     session.lastUsed = Date.now();
     session.inFlight += 1;
+    let open = true;
+    const ended = (): void => {
+      if (!open) return;
+      open = false;
+      session.inFlight -= 1;
+      session.lastUsed = Date.now();
+    };
     try {
-      return await session.transport.handleRequest(request, {
+      const response = await session.transport.handleRequest(request, {
         ...(parsedBody !== undefined && { parsedBody }),
         authInfo,
       });
-    } finally {
-      session.inFlight -= 1;
-      session.lastUsed = Date.now();
+      if (response.body && response.headers.get("content-type")?.startsWith("text/event-stream")) {
+        return new Response(watchEnd(response.body, ended), { status: response.status, headers: response.headers });
+      }
+      ended();
+      return response;
+    } catch (error) {
+      ended();
+      throw error;
     }
   }
 
   /** Answers `initialize` and keeps the session it opened. */
-  async open(request: Request, parsedBody: unknown, authInfo: never): Promise<Response> {
+  async open(request: Request, parsedBody: unknown, caller: Caller | undefined, authInfo: never): Promise<Response> {
     if (this.#sessions.size >= this.#limits.max) this.#closeIdlest();
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
+      eventStore: new SessionEvents(),
       onsessioninitialized: (id) => {
-        this.#sessions.set(id, { transport, lastUsed: Date.now(), inFlight: 0 });
+        this.#sessions.set(id, { transport, owner: ownerOf(caller), lastUsed: Date.now(), inFlight: 0 });
       },
       onsessionclosed: (id) => {
         this.#sessions.delete(id);
       },
     });
     await this.#connect().connect(transport);
-    return transport.handleRequest(request, { parsedBody, authInfo });
+    const response = await transport.handleRequest(request, { parsedBody, authInfo });
+    // refused before a session existed: nobody else would close the pair
+    if (transport.sessionId === undefined) await transport.close();
+    return response;
   }
 
   async close(): Promise<void> {
@@ -95,8 +148,15 @@ export class LegacySessions {
   }
 
   #closeIdlest(): void {
-    const idle = [...this.#sessions].sort(([, a], [, b]) => a.inFlight - b.inFlight || a.lastUsed - b.lastUsed)[0];
-    if (idle) this.#drop(...idle);
+    let idlest: [string, Session] | undefined;
+    for (const entry of this.#sessions) {
+      const [, one] = entry;
+      const [, best] = idlest ?? entry;
+      if (one.inFlight < best.inFlight || (one.inFlight === best.inFlight && one.lastUsed < best.lastUsed))
+        idlest = entry;
+      else idlest ??= entry;
+    }
+    if (idlest) this.#drop(...idlest);
   }
 }
 

@@ -1,8 +1,12 @@
 import { Writable } from "node:stream";
 import type { Server } from "@modelcontextprotocol/server";
-import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Era } from "@tenon/core";
 import type { ServerLog } from "./log.ts";
+import { StdioWire } from "./stdio-wire.ts";
+
+/** Milliseconds that running calls get to finish after the client closed its end. */
+const GRACE_MS = 2_000;
 
 /** The first line of the stack outside this file: who wrote to stdout. */
 function callSite(): string {
@@ -51,22 +55,19 @@ export function openStdio(
   log: ServerLog,
 ): { done: Promise<void>; close(): Promise<void> } {
   const { stdout, restore } = guardStdout(log);
-  const transport = new StdioServerTransport(process.stdin, stdout);
-  let finish: () => void = () => undefined;
-  const done = new Promise<void>((resolve) => {
-    finish = resolve;
-  });
-  process.stdin.once("end", finish).once("close", finish);
+  const wire = new StdioWire(stdout);
   const handle = serveStdio(({ era }) => create(era), {
-    transport,
+    transport: wire,
     onerror: (error) => log("warning", "stdio", { error }),
   });
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closing ??= handle.close().finally(restore);
+    return closing;
+  };
   return {
-    done,
-    async close() {
-      await handle.close();
-      restore();
-      finish();
-    },
+    // what still runs may finish: its answer is often read before the pipe is gone
+    done: wire.ended.then(() => wire.idle(GRACE_MS)),
+    close,
   };
 }

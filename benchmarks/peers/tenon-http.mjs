@@ -1,0 +1,14 @@
+// Tenon as its documentation shows it.
+// biome-ignore lint/correctness/noUndeclaredDependencies: the build of this checkout, found in the folder above
+import { createServer } from "@tenon/server";
+import { z } from "../../node_modules/zod/index.js"; // the copy its packages use, as in a project of its own
+import { flag } from "../lib/flag.mjs";
+import { announce, INFO, tools } from "../lib/tools.mjs";
+
+// the whole list on one page, as the other servers answer it
+const server = createServer({ ...INFO, pageSize: 10_000 });
+for (const { name, description, input, run } of tools(z, Number(flag("tools", 1)))) {
+  server.tool(name, { description, input }, run);
+}
+const { port } = await server.listen({ port: 0 });
+announce(port);

@@ -1,0 +1,160 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { type Implementation, ProtocolError, type Result } from "@modelcontextprotocol/server";
+import { parseBody } from "../body.ts";
+import type { Service } from "../dispatch.ts";
+import type { HttpSide } from "../http.ts";
+import { checkParamHeaders, paramHeadersOf } from "../param-headers.ts";
+import { answer, offers } from "../protocol.ts";
+import { FastExchange } from "./exchange.ts";
+import { type Recognised, recognise } from "./recognise.ts";
+import { Reply } from "./reply.ts";
+import { wireResult } from "./result.ts";
+
+/** What the fast path works with. */
+export interface FastOptions {
+  readonly service: Service;
+  readonly side: HttpSide;
+  readonly identity: Implementation;
+  /** Path of the endpoint. */
+  readonly path: string;
+  /** Answers everything else. A body that was read already is on the request as `rawBody`. */
+  readonly otherwise: RequestListener;
+}
+
+/** Codes that get a status or a code of their own on the way out (2026-07-28, errors). */
+const CAPABILITY = -32021;
+const URL_ELICITATION = -32042;
+const RESOURCE_NOT_FOUND = -32002;
+const INVALID_PARAMS = -32602;
+const INTERNAL = -32603;
+
+/** Hosts that were checked already: parsing the same two headers for every request costs more than the call. */
+const MAX_KNOWN_HOSTS = 64;
+
+function readBody(request: IncomingMessage, limit: number, done: (body: Buffer | "too large") => void): void {
+  const parts: Buffer[] = [];
+  let size = 0;
+  const onData = (part: Buffer): void => {
+    size += part.length;
+    if (size > limit) {
+      request.off("data", onData).off("end", onEnd).resume();
+      done("too large");
+      return;
+    }
+    parts.push(part);
+  };
+  const onEnd = (): void => {
+    const [only] = parts;
+    done(parts.length === 1 && only ? only : Buffer.concat(parts, size));
+  };
+  request.on("data", onData).once("end", onEnd);
+  // cut off before its end: nobody waits for an answer
+  request.once("error", () => undefined);
+}
+
+/** An error as the era says it: handler errors stay in the body, only a missing capability has a status of its own. */
+function sendError(reply: Reply, error: unknown, service: Service, era: Recognised["era"]): void {
+  if (!(error instanceof ProtocolError)) {
+    service.log("error", "answering failed", { error });
+    reply.error(200, { code: INTERNAL, message: "Internal error" });
+    return;
+  }
+  const code =
+    error.code === RESOURCE_NOT_FOUND
+      ? INVALID_PARAMS
+      : era === "modern" && error.code === URL_ELICITATION
+        ? INTERNAL
+        : error.code;
+  const status = era === "modern" && code === CAPABILITY ? 400 : 200;
+  reply.error(status, { code, message: error.message, ...(error.data !== undefined && { data: error.data }) });
+}
+
+/**
+ * A request listener that answers plain, well-formed requests of both eras straight from the dispatcher: the body is parsed
+ * once and the answer is one write. It exists because building a protocol instance, web requests, responses and streams for
+ * every call costs ten times more than the call itself. Everything it does not recognise goes to `otherwise`.
+ */
+export function createFastListener({ service, side, identity, path, otherwise }: FastOptions): RequestListener {
+  const kept = new WeakMap<object, Buffer>();
+  const hosts = new Map<string, boolean>();
+
+  function allows(host: string, origin: string | undefined): boolean {
+    const key = origin === undefined ? host : `${host}\n${origin}`;
+    let allowed = hosts.get(key);
+    if (allowed === undefined) {
+      if (hosts.size >= MAX_KNOWN_HOSTS) hosts.clear();
+      allowed = side.allows(host, origin);
+      hosts.set(key, allowed);
+    }
+    return allowed;
+  }
+
+  async function send(known: Recognised, result: Result, reply: Reply): Promise<void> {
+    if (!service.paging.isPage(result)) {
+      return reply.result(JSON.stringify(await wireResult(known, result, identity)));
+    }
+    let bytes = kept.get(result);
+    if (!bytes) {
+      bytes = Buffer.from(JSON.stringify(await wireResult(known, result, identity)));
+      kept.set(result, bytes);
+    }
+    reply.result(bytes);
+  }
+
+  async function run(known: Recognised, request: IncomingMessage, response: ServerResponse, session?: string) {
+    const reply = new Reply(response, known.id);
+    try {
+      const exchange = new FastExchange(known, reply, request, session);
+      const result = await answer(service, known.method, known.params, exchange);
+      if (!reply.over) await send(known, result, reply);
+    } catch (error) {
+      sendError(reply, error, service, known.era);
+    }
+  }
+
+  /** Whether the headers that repeat a tool's arguments agree; the protocol side words the refusal. */
+  function paramsAgree({ era, method, params }: Recognised, request: IncomingMessage): boolean {
+    if (era !== "modern" || method !== "tools/call") return true;
+    const tool = service.registry.tools.get(String(params.name));
+    const declared = tool ? paramHeadersOf(tool.listing.modern.inputSchema) : [];
+    if (declared.length === 0) return true;
+    const header = (name: string): string | undefined => request.headersDistinct[name]?.join(", ");
+    return checkParamHeaders(declared, params.arguments, header) === undefined;
+  }
+
+  /** Whether a recognised request may be answered here: of a session only lists, since a call may have to ask back. */
+  function mayAnswer(known: Recognised, session: string | undefined): boolean {
+    if (!offers(service.registry, known.method)) return false;
+    if (session === undefined || known.era === "modern") return true;
+    return known.method.endsWith("/list") && side.sessions.has(session, undefined);
+  }
+
+  return (request, response) => {
+    const { headers, url = "" } = request;
+    const plain =
+      request.method === "POST" &&
+      (url === path || url.startsWith(`${path}?`)) &&
+      headers["content-type"]?.startsWith("application/json") === true &&
+      headers["content-encoding"] === undefined &&
+      Number(headers["content-length"] ?? 0) <= side.maxBodyBytes &&
+      headers.host !== undefined &&
+      allows(headers.host, headers.origin);
+    if (!plain) return otherwise(request, response);
+    readBody(request, side.maxBodyBytes, (body) => {
+      if (body === "too large") {
+        const error = { code: -32000, message: `The request body is larger than ${side.maxBodyBytes} bytes` };
+        response.writeHead(413, { "content-type": "application/json", connection: "close" });
+        return response.end(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+      }
+      const parsed = parseBody(body.toString());
+      const known = "value" in parsed ? recognise(headers, parsed.value) : undefined;
+      const session = typeof headers["mcp-session-id"] === "string" ? headers["mcp-session-id"] : undefined;
+      if (!known || !mayAnswer(known, session) || !paramsAgree(known, request)) {
+        return otherwise(Object.assign(request, { rawBody: body }), response);
+      }
+      const within = known.era === "legacy" ? session : undefined;
+      if (within !== undefined) side.sessions.touch(within);
+      return void run(known, request, response, within);
+    });
+  };
+}

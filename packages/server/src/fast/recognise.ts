@@ -1,0 +1,119 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { type LoggingLevel, SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/server";
+import { type Era, isRecord } from "@tenon/core";
+import type { ClientDescription } from "../context.ts";
+import type { Method } from "../dispatch.ts";
+import { decodeHeader } from "../param-headers.ts";
+import { withValidTrace } from "../trace.ts";
+import { claimsEnvelope, isToken, REVISION, readEnvelope } from "./envelope.ts";
+
+/** A request that is beyond doubt what the revision asks for. */
+export interface Recognised {
+  readonly era: Era;
+  readonly id: string | number;
+  readonly method: Method;
+  readonly params: Record<string, unknown>;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly client: ClientDescription;
+  readonly logLevel: LoggingLevel | undefined;
+  readonly requestState?: string | undefined;
+  readonly inputResponses?: Readonly<Record<string, unknown>> | undefined;
+}
+
+type Check = (value: unknown) => boolean;
+/** How a method's parameters look; a request with any other parameter is not for us. */
+interface Shape {
+  readonly params: Readonly<Record<string, Check>>;
+  /** The parameter that the header `Mcp-Name` repeats. */
+  readonly named?: string;
+}
+
+const isString: Check = (value) => typeof value === "string";
+const texts: Check = (value) => isRecord(value) && Object.values(value).every(isString);
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const list: Shape = { params: { cursor: optional(isString) } };
+const SHAPES: Readonly<Partial<Record<Method, Shape>>> = {
+  "tools/call": { params: { name: isString, arguments: optional(isRecord) }, named: "name" },
+  "prompts/get": { params: { name: isString, arguments: optional(texts) }, named: "name" },
+  "resources/read": { params: { uri: isString }, named: "uri" },
+  "tools/list": list,
+  "prompts/list": list,
+  "resources/list": list,
+  "resources/templates/list": list,
+};
+
+const MESSAGE_KEYS: ReadonlySet<string> = new Set(["jsonrpc", "id", "method", "params"]);
+const ROUND_KEYS: ReadonlySet<string> = new Set(["requestState", "inputResponses"]);
+
+/** Bare answers only: what looks like a wrapped message is dropped, and so asked for again. */
+function bareResponses(given: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(given).filter(([, entry]) => isRecord(entry) && !("method" in entry) && !("result" in entry)),
+  );
+}
+
+function header(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** Whether the header that repeats a name agrees, in either of its two spellings. */
+function repeats(value: string | undefined, name: unknown): boolean {
+  if (value === undefined) return false;
+  return value === name || decodeHeader(value.trim()) === name;
+}
+
+/**
+ * Reads a message that is plainly a well-formed request of either era. It refuses nothing: whatever it does not recognise
+ * (undefined) goes to the protocol layer, which knows every wrong answer. So the two paths cannot disagree about errors, and
+ * this one stays small.
+ */
+export function recognise(headers: IncomingHttpHeaders, body: unknown): Recognised | undefined {
+  if (!isRecord(body) || body.jsonrpc !== "2.0" || typeof body.method !== "string") return undefined;
+  for (const key in body) if (!MESSAGE_KEYS.has(key)) return undefined;
+  const { id, params = {} } = body;
+  if (typeof id !== "string" && !Number.isSafeInteger(id)) return undefined;
+  if (!Object.hasOwn(SHAPES, body.method) || !isRecord(params)) return undefined;
+  const method = body.method as Method; // a key of SHAPES
+  const shape = SHAPES[method] ?? list;
+  const { _meta: rawMeta = {}, ...given } = params;
+  if (!isRecord(rawMeta)) return undefined;
+  for (const key in given) {
+    if (!Object.hasOwn(shape.params, key) && !(shape.named && ROUND_KEYS.has(key))) return undefined;
+  }
+  for (const [key, check] of Object.entries(shape.params)) if (!check(given[key])) return undefined;
+
+  const version = header(headers, "mcp-protocol-version");
+  // a number or a string by the check above
+  const common = { id: id as string | number, method };
+  if (version !== REVISION) {
+    if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(version)) return undefined;
+    const accept = headers.accept ?? "";
+    if (!accept.includes("application/json") || !accept.includes("text/event-stream")) return undefined;
+    if (claimsEnvelope(rawMeta) || !isToken(rawMeta.progressToken)) return undefined;
+    if ("requestState" in given || "inputResponses" in given) return undefined;
+    const client = { name: undefined, version: undefined, capabilities: {} };
+    // a legacy client without a session never said a level: it gets everything, as the SDK does
+    return { ...common, era: "legacy", params: given, meta: withValidTrace(rawMeta), client, logLevel: "debug" };
+  }
+  if (header(headers, "mcp-method") !== method) return undefined;
+  if (shape.named !== undefined && !repeats(header(headers, "mcp-name"), given[shape.named])) return undefined;
+  const envelope = readEnvelope(rawMeta, body);
+  if (!envelope) return undefined;
+  const { requestState, inputResponses, ...plain } = given;
+  if (requestState !== undefined && typeof requestState !== "string") return undefined;
+  if (inputResponses !== undefined && !isRecord(inputResponses)) return undefined;
+  return {
+    ...common,
+    era: "modern",
+    params: plain,
+    meta: withValidTrace(envelope.meta),
+    client: envelope.client,
+    logLevel: envelope.logLevel,
+    ...(requestState !== undefined && { requestState }),
+    ...(inputResponses !== undefined && { inputResponses: bareResponses(inputResponses) }),
+  };
+}
