@@ -20,7 +20,7 @@ function step(what, command, args, options = {}) {
   }
 }
 
-step("format, lint, import direction, file sizes", "biome", ["ci", "."]);
+step("format, lint, import direction, file sizes", "biome", ["ci", "--colors=off", "."]);
 step("types of the packages", "tsc", ["-b"]);
 step("types of tests, examples and scripts", "tsc", ["-p", "tsconfig.tests.json"]);
 
