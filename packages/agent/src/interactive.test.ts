@@ -224,6 +224,15 @@ describe("a run that was cut", () => {
     expect(client.sent).toHaveLength(1);
   });
 
+  it("by a signal that lives as long as the person talks leaves nothing on it after each turn", async () => {
+    const { drive } = await setUp({ name: "mcp_shop_echo" });
+    const { signal } = new AbortController();
+    const added = vi.spyOn(signal, "addEventListener");
+    const removed = vi.spyOn(signal, "removeEventListener");
+    for (let turn = 0; turn < 3; turn += 1) await drive("go", { signal });
+    expect(added).toHaveBeenCalled();
+    expect(removed).toHaveBeenCalledTimes(added.mock.calls.length);
+  });
   it("by the person's signal stays on the thread", async () => {
     const stop = new AbortController();
     const { drive } = await setUp(payTo("bob"));

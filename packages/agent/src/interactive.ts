@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { AIMessage, type BaseMessage, type BaseMessageLike, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
@@ -98,16 +99,25 @@ export async function runInteractive(
     // createAgent spreads the saved state into an input as soon as it has middleware, which doubles every channel with a
     // reducer; its graph does not, but only the agent fills in middleware defaults, which a new thread needs
     const runner = isRecord(state.values) && Object.keys(state.values).length > 0 ? (agent.graph ?? agent) : agent;
-    const stream = await runner.stream(value, {
-      configurable: { thread_id: threadId },
-      streamMode: STREAM_MODES,
-      signal,
-      ...(options.context !== undefined && { context: options.context }),
-      ...(options.recursionLimit !== undefined && { recursionLimit: options.recursionLimit }),
-    });
-    for await (const chunk of stream) {
-      if (!Array.isArray(chunk)) continue;
-      for (const event of events.read(String(chunk[0]), chunk[1])) emit(event);
+    // LangGraph never takes its listeners off a signal again, and a person's signal lives as long as they talk
+    const own = new AbortController();
+    setMaxListeners(0, own.signal);
+    const stop = (): void => own.abort(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      const stream = await runner.stream(value, {
+        configurable: { thread_id: threadId },
+        streamMode: STREAM_MODES,
+        signal: own.signal,
+        ...(options.context !== undefined && { context: options.context }),
+        ...(options.recursionLimit !== undefined && { recursionLimit: options.recursionLimit }),
+      });
+      for await (const chunk of stream) {
+        if (!Array.isArray(chunk)) continue;
+        for (const event of events.read(String(chunk[0]), chunk[1])) emit(event);
+      }
+    } finally {
+      signal.removeEventListener("abort", stop);
     }
   }
 

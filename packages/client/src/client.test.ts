@@ -1,4 +1,6 @@
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import type { ClientOptions } from "./types.ts";
@@ -31,6 +33,22 @@ describe("createClient", () => {
   it("refuses unknown options of a call", async () => {
     await using client = createClient({ servers: { s: { url } } });
     await expect(client.callTool("s", "t", {}, { timeout: 1 } as never)).rejects.toThrow('no option "timeout"');
+  });
+  it("makes many calls at the same time without a warning of Node", async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", note);
+    // a server that takes its time: all calls are in flight together
+    const silent = createServer();
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as AddressInfo; // a TCP server that listens
+    const client = createClient({ servers: { s: { url: `http://127.0.0.1:${port}/mcp`, connectTimeoutMs: 200 } } });
+    await Promise.allSettled(Array.from({ length: 30 }, () => client.callTool("s", "t")));
+    await client.close();
+    silent.closeAllConnections();
+    silent.close();
+    process.off("warning", note);
+    expect(warnings).toEqual([]);
   });
   it("introduces itself with the version of the package", () => {
     const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@tenon/core";
 import { callOnWire } from "./call.ts";
 import { mergeTools, ToolList } from "./catalog.ts";
@@ -53,6 +54,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
 
   constructor(options: ClientOptions<Runtime, Extra>) {
     this.#options = options;
+    setMaxListeners(0, this.#abort.signal); // one listener a call in flight: no leak, however many
     this.#events = options.events ?? {};
     this.#emit = createEmit(this.#events);
     const { elicitation } = options;

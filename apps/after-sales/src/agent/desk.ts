@@ -6,13 +6,10 @@ import { type CatalogPrompt, createClient, type ServerInfo } from "@tenon/client
 import { createAgent } from "langchain";
 import { z } from "zod";
 import { isPhone } from "../phone.ts";
+import { SERVER_NAMES, type ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
 import { type AuditLine, auditLog, authInject, type DeskContext } from "./interceptors.ts";
 import type { Threads } from "./threads.ts";
-
-/** The two servers the desk works with. */
-export type ServerName = "order" | "notification";
-export const SERVER_NAMES: readonly ServerName[] = ["order", "notification"];
 
 export interface DeskOptions {
   /** Endpoints of the servers. */

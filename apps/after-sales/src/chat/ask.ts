@@ -7,8 +7,9 @@ import {
   parseFieldText,
 } from "@tenon/client";
 import { isRecord } from "@tenon/core";
+import { clean } from "../clean.ts";
 import type { Texts } from "../texts/index.ts";
-import { clean, type Lines } from "./lines.ts";
+import type { Lines } from "./lines.ts";
 
 /** How the terminal asks a person: where to read and write, in which language, until when. */
 interface Asking {
@@ -45,18 +46,30 @@ const LEAVE: Readonly<Record<string, "decline" | "cancel">> = {
   关闭: "cancel",
 };
 
+/** Characters of a decision with its reason, or of one answer. */
+const LINE_LENGTH = 4_000;
+
+/** A line a person gives to a question; one that is far too long is asked for again. */
+async function nextAnswer({ lines, t, signal }: Asking, prompt: string): Promise<string | undefined> {
+  for (;;) {
+    const line = await lines.next(prompt, signal);
+    if (line === undefined || line.length <= LINE_LENGTH) return line;
+    lines.write(`${t.chat.answerTooLong(line.length, LINE_LENGTH)}\n`);
+  }
+}
+
+/** Text from elsewhere inside a frame: its own line breaks must not look like ours. */
+const framed = (text: string): string => `│ ${clean(text).trim().replaceAll("\n", "\n│ ")}`;
+
 const show = (value: unknown): string => clean(typeof value === "string" ? value : JSON.stringify(value));
 
 /** One argument after the other, the old value as default. Undefined at the end of the input. */
-async function editArguments(
-  { lines, t, signal }: Asking,
-  action: QuestionAction,
-): Promise<Record<string, unknown> | undefined> {
+async function editArguments(asking: Asking, action: QuestionAction): Promise<Record<string, unknown> | undefined> {
   const properties = isRecord(action.schema?.properties) ? action.schema.properties : {};
   const edited: Record<string, unknown> = { ...action.args };
   for (const name of new Set([...Object.keys(action.args), ...Object.keys(properties)])) {
     if (name === "caller_id") continue; // the system fills it in
-    const line = await lines.next(t.chat.editPrompt(name, show(action.args[name] ?? "")), signal);
+    const line = await nextAnswer(asking, asking.t.chat.editPrompt(clean(name), show(action.args[name] ?? "")));
     if (line === undefined) return undefined;
     if (line.trim() === "") continue;
     const property = properties[name];
@@ -95,7 +108,7 @@ async function readDecision(
     case "respond":
       return { type: "respond", message: rest || t.chat.respondDefault };
     case "edit": {
-      const given = /^\s*\S+\s+(\{.*\})\s*$/s.exec(line)?.[1];
+      const given = /^\s*[^\s:：]+[\s:：]+(\S.*)$/s.exec(line)?.[1];
       const changes = given ? parseLoosely(given) : await editArguments(asking, action);
       if (changes === undefined) return undefined;
       if (!isRecord(changes)) {
@@ -113,13 +126,13 @@ async function decide(
   n: number,
   total: number,
 ): Promise<ApprovalDecision | undefined> {
-  const { lines, t, signal } = asking;
-  lines.write(`\n┌ ${t.chat.approvalTitle(n, total, action.tool ?? action.name)}\n`);
-  lines.write(`│ ${clean(action.description)}\n│ ${t.chat.arguments} ${show(action.args)}\n`);
+  const { lines, t } = asking;
+  lines.write(`\n┌ ${t.chat.approvalTitle(n, total, clean(action.tool ?? action.name))}\n`);
+  lines.write(`${framed(action.description)}\n│ ${t.chat.arguments} ${show(action.args)}\n`);
   for (const decision of action.decisions) lines.write(`│   ${t.chat.decisions[decision] ?? decision}\n`);
   lines.write("└\n");
   for (;;) {
-    const line = await lines.next(t.chat.decisionPrompt, signal);
+    const line = await nextAnswer(asking, t.chat.decisionPrompt);
     if (line === undefined) return undefined;
     const decision = await readDecision(asking, action, line);
     if (decision !== "again") return decision;
@@ -135,14 +148,14 @@ function describeField({ t }: Asking, field: Field): string {
 
 /** One value of a form: asked until it fits. `"decline"` and `"cancel"` leave the form. */
 async function fill(asking: Asking, field: Field): Promise<{ value: unknown } | "decline" | "cancel" | undefined> {
-  const { lines, t, signal } = asking;
+  const { lines, t } = asking;
   if (field.kind === "choice" || field.kind === "choices") {
     for (const [i, option] of field.options.entries()) lines.write(`│   ${i + 1}) ${clean(option.title)}\n`);
   }
   lines.write(`└ ${t.chat.formActions}\n`);
   const prompt = field.name === "value" ? t.chat.answerPrompt : describeField(asking, field);
   for (;;) {
-    const line = await lines.next(prompt, signal);
+    const line = await nextAnswer(asking, prompt);
     if (line === undefined) return undefined;
     const word = line.trim();
     const leave = LEAVE[word.toLowerCase()];
@@ -157,14 +170,14 @@ async function fill(asking: Asking, field: Field): Promise<{ value: unknown } | 
 }
 
 async function answerForm(asking: Asking, request: ElicitationRequest): Promise<ElicitationAnswer | undefined> {
-  const { lines, t, signal } = asking;
-  lines.write(`│ ${clean(request.message)}\n`);
+  const { lines, t } = asking;
+  lines.write(`${framed(request.message)}\n`);
   if (request.mode === "url") {
     lines.write(
       `│ ${t.chat.urlQuestion(clean(request.url), clean(URL.parse(request.url)?.host ?? "?"))}\n└ ${t.chat.formActions}\n`,
     );
     for (;;) {
-      const word = (await lines.next(t.chat.answerPrompt, signal))?.trim().toLowerCase();
+      const word = (await nextAnswer(asking, t.chat.answerPrompt))?.trim().toLowerCase();
       if (word === undefined) return undefined;
       if (word === "accept") return { action: "accept" };
       const leave = LEAVE[word];
@@ -193,7 +206,7 @@ export async function askPerson(
   asking: Asking & { serverTitle(server: string): string },
 ): Promise<Answer | undefined> {
   const { lines, t } = asking;
-  if (question.error !== undefined) lines.write(`${t.chat.badAnswer(clean(question.error))}\n`);
+  if (question.error !== undefined) lines.write(`${t.chat.badAnswer(clean(question.error).replace(/\.$/, ""))}\n`);
   if (question.kind === "approval") {
     const decisions: ApprovalDecision[] = [];
     for (const [i, action] of question.actions.entries()) {

@@ -1,12 +1,14 @@
 import { openQuestions, type RunnableAgent, runInteractive } from "@tenon/agent";
 import { isRecord, TenonError } from "@tenon/core";
-import type { Desk, ServerName } from "../agent/desk.ts";
+import type { Desk } from "../agent/desk.ts";
 import type { AuditLine, DeskContext } from "../agent/interceptors.ts";
 import { ThreadBusyError, type Threads } from "../agent/threads.ts";
+import { clean } from "../clean.ts";
+import type { ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
 import { askPerson } from "./ask.ts";
 import { interpret } from "./commands.ts";
-import { clean, type Lines } from "./lines.ts";
+import type { Lines } from "./lines.ts";
 import { createRenderer } from "./render.ts";
 
 export interface ChatOptions {
@@ -77,13 +79,13 @@ export async function chat(options: ChatOptions): Promise<void> {
       render.endLine();
       if (signal.aborted) return;
       lines.write(
-        `${error instanceof ThreadBusyError ? t.chat.threadBusy(threadId) : t.chat.turnFailed(reasonOf(error))}\n`,
+        `${error instanceof ThreadBusyError ? t.chat.threadBusy(clean(threadId)) : t.chat.turnFailed(reasonOf(error))}\n`,
       );
     }
     render.audit(auditOf((await stateOf(agent)).values).slice(before));
   }
 
-  lines.write(`${t.chat.welcome(options.model, threadId)}\n`);
+  lines.write(`${t.chat.welcome(clean(options.model), clean(threadId))}\n`);
   if (options.model === "offline") lines.write(`${t.chat.offlineNotice}\n`);
   const first = await desk.agent();
   reportServers();

@@ -1,16 +1,13 @@
+import { attach, attachmentsIn } from "../agent/attachments.ts";
 import type { Desk } from "../agent/desk.ts";
 import type { AuditLine } from "../agent/interceptors.ts";
+import { clean } from "../clean.ts";
 import type { Texts } from "../texts/index.ts";
-import { clean } from "./lines.ts";
 
 /** What a line means: something to say to the agent, something that was done already, or the wish to leave. */
 export type Spoken = { message: string } | { done: string } | { quit: true };
 
 const QUIT = new Set(["quit", "exit", "q", "退出", "/quit", "/exit"]);
-const ATTACHMENT = /(?:^|\s)@([a-z][a-z0-9+.-]*:\/\/\S+)/giu;
-
-/** Text that attachments follow; what reads a person's words stops here. */
-export const ATTACHMENTS = "\n\n---\n@";
 
 /** `order_id=ORD-001 amount="299.00"` → its parts. */
 function parsePairs(text: string): Record<string, string> {
@@ -21,10 +18,13 @@ function parsePairs(text: string): Record<string, string> {
 
 async function withAttachments(desk: Desk, message: string, t: Texts, write: (text: string) => void): Promise<string> {
   let text = message;
-  for (const [, uri = ""] of message.matchAll(ATTACHMENT)) {
+  for (const uri of attachmentsIn(message)) {
     const content = await desk.readResource(uri);
-    if (content === undefined) continue;
-    text += `${ATTACHMENTS}${uri}\n${content}`;
+    if (content === undefined) {
+      write(`  ${t.chat.noResource(clean(uri))}\n`);
+      continue;
+    }
+    text = attach(text, uri, content);
     write(`  ${t.chat.attached(clean(uri))}\n`);
   }
   return text;
@@ -51,13 +51,16 @@ export async function interpret(
       return { done: t.chat.help };
     case "tools": {
       const tools = await desk.tools();
-      return { done: tools.map((tool) => `  ${tool.name}  ${clean(tool.description)}`).join("\n") || t.chat.none };
+      return {
+        done: tools.map((tool) => `  ${clean(tool.name)}  ${clean(tool.description)}`).join("\n") || t.chat.none,
+      };
     }
     case "prompts": {
       const prompts = await desk.prompts();
       return {
         done:
-          prompts.map((prompt) => `  /${prompt.name}  ${clean(prompt.description ?? "")}`).join("\n") || t.chat.none,
+          prompts.map((prompt) => `  /${clean(prompt.name)}  ${clean(prompt.description ?? "")}`).join("\n") ||
+          t.chat.none,
       };
     }
     case "status":
@@ -79,7 +82,9 @@ export async function interpret(
   const given = parsePairs(rest);
   const missing = prompt.arguments.filter((argument) => argument.required && given[argument.name] === undefined);
   if (missing.length > 0) {
-    return { done: t.chat.promptUsage(name, prompt.arguments.map((argument) => `${argument.name}=…`).join(" ")) };
+    return {
+      done: t.chat.promptUsage(name, prompt.arguments.map((argument) => `${clean(argument.name)}=…`).join(" ")),
+    };
   }
   return { message: await desk.renderPrompt(prompt, given) };
 }

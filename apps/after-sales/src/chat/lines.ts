@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { clean } from "../clean.ts";
 
 /** Where a conversation reads a person's lines from, and writes to: a terminal or a pipe. */
 export interface Lines {
@@ -8,6 +9,8 @@ export interface Lines {
   /** The next line without its end; undefined at the end of the input or when `signal` fires. */
   next(prompt: string, signal: AbortSignal): Promise<string | undefined>;
   write(text: string): void;
+  /** Says something that nobody waited for; a prompt that is shown is shown again below it. */
+  notice(text: string): void;
   close(): void;
 }
 
@@ -15,14 +18,17 @@ export interface Lines {
 const QUEUE = 64;
 /** A piped line is shown beside its prompt, so that a transcript can be read; a long one in part. */
 const ECHO = 500;
+const echo = (line: string): string => clean(line.length > ECHO ? `${line.slice(0, ECHO)}…` : line);
 
 /**
- * @param onInterrupt Ctrl-C at a terminal, which reads it as a key and raises no signal
+ * @param onInterrupt Ctrl-C at a terminal, where it is read as a key and raises no signal
  */
 export function openLines(input: Readable & { isTTY?: boolean }, output: Writable, onInterrupt: () => void): Lines {
   const interactive = input.isTTY === true;
   const reader = createInterface({ input, output: interactive ? output : undefined, terminal: interactive });
   const queue: string[] = [];
+  /** Shows the prompt of the line that is waited for. */
+  let ask: (() => void) | undefined;
   let ended = false;
   let waiting: ((line: string | undefined) => void) | undefined;
 
@@ -46,10 +52,14 @@ export function openLines(input: Readable & { isTTY?: boolean }, output: Writabl
     interactive,
     async next(prompt, signal) {
       if (signal.aborted) return undefined;
-      if (interactive) {
-        reader.setPrompt(prompt);
-        reader.prompt();
-      } else output.write(prompt);
+      const [gap = "", shown = ""] = /^(\n*)(.*)$/s.exec(prompt)?.slice(1) ?? [];
+      output.write(gap);
+      ask = () => {
+        if (!interactive) return void output.write(shown);
+        reader.setPrompt(shown);
+        reader.prompt(true);
+      };
+      ask();
       const line =
         queue.shift() ??
         (ended
@@ -63,17 +73,15 @@ export function openLines(input: Readable & { isTTY?: boolean }, output: Writabl
               signal.addEventListener("abort", cancel, { once: true });
               reader.resume();
             }));
-      if (!interactive)
-        output.write(`${line === undefined ? "" : line.length > ECHO ? `${line.slice(0, ECHO)}…` : line}\n`);
+      ask = undefined;
+      if (!interactive || line === undefined) output.write(`${echo(line ?? "")}\n`);
       return line;
     },
     write: (text) => void output.write(text),
+    notice(text) {
+      output.write(ask ? `\n${text}\n` : `${text}\n`);
+      ask?.();
+    },
     close: () => reader.close(),
   };
-}
-
-/** Text of servers and models without control characters, so that none of it can steer the terminal. */
-export function clean(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 }

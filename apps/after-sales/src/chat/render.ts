@@ -1,8 +1,9 @@
 import type { RunEvent } from "@tenon/agent";
 import { isRecord } from "@tenon/core";
 import type { AuditLine } from "../agent/interceptors.ts";
+import { rejectionReason } from "../agent/rejection.ts";
+import { clean } from "../clean.ts";
 import type { Texts } from "../texts/index.ts";
-import { clean } from "./lines.ts";
 
 const WIDTH = 20;
 
@@ -33,7 +34,10 @@ function lineOf(event: RunEvent, t: Texts, serverTitle: (server: string) => stri
       return `  [${serverTitle(event.server)} ${level}] ${clean(logText(event.data))}`;
     }
     case "tool-end":
-      return event.status === "error" ? `  ✗ ${t.chat.toolFailed}: ${clean(event.text)}` : undefined;
+      // who rejected a call need not be told
+      return event.status === "error" && rejectionReason(event.text) === undefined
+        ? `  ✗ ${t.chat.toolFailed}: ${clean(event.text)}`
+        : undefined;
     case "superseded":
       return t.chat.superseded;
     case "text":

@@ -1,5 +1,7 @@
 import type { OfflineReply, OfflineResult, OfflineRules, OfflineTurn } from "@tenon/agent";
 import { isRecord } from "@tenon/core";
+import { attachmentsIn, withoutAttachments } from "../agent/attachments.ts";
+import { rejectionReason } from "../agent/rejection.ts";
 import { type Lang, type Texts, textsFor } from "../texts/index.ts";
 import { orderIdsIn, understand, type Wish } from "./understand.ts";
 
@@ -82,7 +84,9 @@ function refund(desk: Desk, orderId: string, reason: string | undefined): Step {
   if (about.status === "not_confirmed" || about.status === "refused") {
     return { say: t.offline.notRefunded(bare(result.text)), refunded: false };
   }
-  // a reviewer rejected the call or answered for it, or the server could not be reached
+  const rejected = rejectionReason(result.text);
+  if (rejected !== undefined) return { say: t.offline.rejected(bare(rejected)), refunded: false };
+  // a reviewer answered for the tool, or the server could not be reached
   return result.status === "error"
     ? { say: t.offline.notRefunded(bare(result.text)), refunded: false }
     : { say: sentence(t, result.text), refunded: false };
@@ -152,6 +156,8 @@ function step(desk: Desk, wish: Wish): Step {
       return refund(desk, wish.orderId, wish.reason);
     case "batch":
       return batch(desk, wish.orderIds, wish.reason);
+    case "no_refund":
+      return { say: desk.t.offline.nothingRefunded };
     case "sms":
       return sms(desk, wish.phone, wish.content);
     case "policy":
@@ -167,7 +173,7 @@ function earlierOrders(turn: OfflineTurn): string[] {
     0,
     turn.messages.findLastIndex((message) => message.type === "human"),
   );
-  return before.flatMap((message) => orderIdsIn(message.text)).reverse();
+  return before.flatMap((message) => orderIdsIn(withoutAttachments(message.text))).reverse();
 }
 
 /** Whether the assistant has just offered a message, so that a bare phone number is the answer to it. */
@@ -187,8 +193,10 @@ function offeredSms(t: Texts, turn: OfflineTurn): boolean {
 export function offlineRules(lang: Lang): OfflineRules {
   const t = textsFor(lang);
   return {
-    reply(turn) {
-      let wishes = understand(turn.text, earlierOrders(turn));
+    reply(given) {
+      const turn = { ...given, text: withoutAttachments(given.text) };
+      const attached = attachmentsIn(given.text).flatMap(orderIdsIn);
+      let wishes = understand(turn.text, [...attached, ...earlierOrders(turn)]);
       const phone = /(?<!\d)\d{5,15}(?!\d)/.exec(turn.text)?.[0];
       if (wishes.length === 0 && phone && offeredSms(t, turn)) wishes = [{ kind: "sms", phone, content: undefined }];
       if (wishes.length === 0) return { text: t.offline.honest };

@@ -3,20 +3,41 @@ export type Wish =
   | { kind: "query"; orderId: string }
   | { kind: "refund"; orderId: string; reason: string | undefined }
   | { kind: "batch"; orderIds: readonly string[]; reason: string | undefined }
+  /** A refund is spoken of in order not to have it. */
+  | { kind: "no_refund" }
   | { kind: "sms"; phone: string | undefined; content: string | undefined }
   | { kind: "policy"; about: string }
   /** An order is meant, but none was named, here or before. */
   | { kind: "which_order" };
 
-const ORDER = /ord[-_ ]?\d{1,9}/gi;
+const ORDER = /(?<![a-z])ord[-_ ]?\d{1,20}(?!\d)/gi;
 const REFUND = /退款|退钱|退掉|退货款|refund|money back/i;
 const QUERY = /查询|查一下|查下|查看|查|状态|详情|look ?up|check|status|show|where is|details?/i;
 const SMS = /短信|发信息|发消息|\bsms\b|text message|\btext\b|send .*message/i;
-const POLICY = /政策|规定|规则|多久到账|几天|多少天|赠品|换货|policy|policies|how long|how many days|gifts?|exchange/i;
+const POLICY =
+  /政策|规定|规则|多久到账|几天|多少天|赠品|换货|无理由|policy|policies|how long|how many days|gifts?|exchange|without a reason/i;
 const SAME_ORDER = /该订单|这个|那个|这单|此订单|它|刚才|this|that|it\b|the order|the same/i;
-const PHONE = /(?<!\d)\d{5,15}(?!\d)/;
-const CONTENT =
-  /(?:短信)?(?:内容|content)\s*(?:为|是|is)?\s*[:：]?\s*["“「']?(.+?)["”」']?(?=[,，;；。]?\s*(?:手机号?|电话|号码|phone|number|to \d)|$)/is;
+const PHONE = /(?<![\d-])\d{5,15}(?!\d)/;
+
+const CONTENT = /(?:短信)?(?:内容|content)\s*(?:为|是|is)?\s*[:：]?\s*/i;
+/** The recipient, named after the content. */
+const RECIPIENT =
+  /[,，;；。\s]\s*(?:发到|发给|给|to|手机号?码?|电话|号码|phone(?: number)?|number)\s*(?:为|是|is)?\s*[:：]?\s*\d{5,15}(?!\d)/i;
+const QUOTES: Readonly<Record<string, string>> = { '"': '"', "“": "”", "「": "」", "'": "'" };
+
+const CLAUSES = /[,，。.;；!！?？\n]|\b(?=but\b|except\b)|(?=但|除了)/;
+/** A refund that is not wanted. Question forms such as 能不能退款 are none of these. */
+const UNWANTED: readonly RegExp[] = [
+  /(?:(?<![能可是要会])不(?:要|用|想|需要|必|能|可以?|准|许)?|(?<!特)别|勿|无需|无须|取消|撤销|撤回|放弃|停止|暂停)(?:再|先|给|我|他|帮|为|办理|申请|进行|做|要|对|把|的|\s|ord[-_ ]?\d+|订单|这个|该|它)*(?:退款|退钱|退掉|退货款)/i,
+  /退款\S{0,3}(?:取消|算了|不用了|不必了|先不)/,
+  /\b(?:do not|don['’]?t|does not|doesn['’]?t|did not|didn['’]?t|won['’]?t|will not|not|never|no|no longer|cancel|stop|withdraw)(?:\s+(?:to|a|an|any|the|my|me|us|for|of|on|want|need|wish|please|give|make|process|issue|get|ask|require|longer|this|that|it|order|ord[-_ ]?\d+))*\s+(?:refund|money back)/i,
+  /\brefund\s+(?:is|was)(?:n['’]?t|\s+not|\s+no longer)\b/i,
+  /(?:\b(?:not|except(?: for)?|without)|除了|不包括|别退|不退|不要退)\s*(?:order\s+|订单\s*)?ord[-_ ]?\d/i,
+];
+
+/** A refund that was made already is told about, not asked for. */
+const REPORTED =
+  /(?:已经?|成功|完成)退款|退款(?:已|成功|完成|到账|金额|进度|状态|记录)|\brefund\b.*\b(?:has been|was|is) (?:accepted|made|successful)|\b(?:has|have|had|was|were|been|is|are) (?:already )?refunded/i;
 
 /** `ord-1` → `ORD-001`. */
 function normalise(id: string): string {
@@ -43,17 +64,37 @@ function reasonIn(text: string): string | undefined {
   );
 }
 
-function smsIn(text: string): Wish {
-  const content = CONTENT.exec(text)?.[1]?.trim();
-  // a number inside the content is not the recipient's
-  const rest = content ? text.replace(content, " ") : text;
-  return { kind: "sms", phone: PHONE.exec(rest)?.[0], content };
+/** What is to be sent, and the message without it: what is left are the person's own wishes. */
+function splitContent(text: string): { content: string | undefined; rest: string } {
+  const start = CONTENT.exec(text);
+  if (!start) return { content: undefined, rest: text };
+  const before = text.slice(0, start.index);
+  const after = text.slice(start.index + start[0].length);
+  const quote = QUOTES[after.charAt(0)];
+  const quoted = quote === undefined ? -1 : after.indexOf(quote, 1);
+  if (quoted > 0) return { content: after.slice(1, quoted).trim(), rest: `${before} ${after.slice(quoted + 1)}` };
+  // a number in the content is not the recipient's when that was named before
+  const end = PHONE.test(before) ? -1 : after.search(RECIPIENT);
+  const content = end < 0 ? after : after.slice(0, end);
+  return { content: content.trim() || undefined, rest: end < 0 ? before : `${before} ${after.slice(end)}` };
 }
 
-/** The text without the content of a message to be sent, which may speak of refunds itself. */
-function withoutContent(text: string): string {
-  const content = SMS.test(text) ? CONTENT.exec(text)?.[1] : undefined;
-  return content ? text.replace(content, " ") : text;
+/** What is left of a message without the clauses that say what not to refund. */
+function wanted(text: string): string {
+  return text
+    .split(CLAUSES)
+    .filter((clause) => !UNWANTED.some((pattern) => pattern.test(clause)))
+    .join(",");
+}
+
+function refundWish(spoken: string, latest: string | undefined): Wish {
+  const rest = wanted(spoken);
+  if (!REFUND.test(rest)) return { kind: "no_refund" };
+  const named = orderIdsIn(rest);
+  const [only = latest] = named;
+  const reason = reasonIn(rest);
+  if (only === undefined) return { kind: "which_order" };
+  return named.length > 1 ? { kind: "batch", orderIds: named, reason } : { kind: "refund", orderId: only, reason };
 }
 
 /**
@@ -62,27 +103,28 @@ function withoutContent(text: string): string {
  * @returns no wishes when the message is about something else
  */
 export function understand(text: string, earlier: readonly string[]): Wish[] {
-  const spoken = withoutContent(text);
-  const sms = SMS.test(spoken) || (PHONE.test(spoken) && CONTENT.test(text));
-  const refund = REFUND.test(spoken) && !/退款(模板|政策|多久)/.test(spoken);
+  const { content, rest } = splitContent(text);
+  const sms = SMS.test(rest) || (content !== undefined && PHONE.test(rest));
+  // the content of a message may speak of refunds itself
+  const spoken = sms ? rest : text;
+  const asking = spoken
+    .split(CLAUSES)
+    .filter((clause) => !REPORTED.test(clause))
+    .join(",");
+  const refund = REFUND.test(asking) && !/退款(模板|政策|多久)/.test(spoken);
   const policy = POLICY.test(spoken) && !(refund && orderIdsIn(spoken).length > 0);
   if (policy && !sms) return [{ kind: "policy", about: text }];
 
-  const named = orderIdsIn(sms && !refund ? "" : spoken);
-  const latest = earlier[0];
-  const ids = named.length > 0 ? named : refund && latest !== undefined ? [latest] : [];
+  const [latest] = earlier;
   const wishes: Wish[] = [];
-  const [only] = ids;
-  if (refund) {
-    const reason = reasonIn(spoken);
-    if (only === undefined) wishes.push({ kind: "which_order" });
-    else if (ids.length > 1) wishes.push({ kind: "batch", orderIds: ids, reason });
-    else wishes.push({ kind: "refund", orderId: only, reason });
-  } else if (!sms && (named.length > 0 || QUERY.test(spoken))) {
-    const asked = named.length > 0 ? named : SAME_ORDER.test(spoken) && latest !== undefined ? [latest] : [];
+  if (refund) wishes.push(refundWish(asking, latest));
+  else if (!sms) {
+    const named = orderIdsIn(spoken);
+    const asksSame = named.length === 0 && latest !== undefined && QUERY.test(spoken) && SAME_ORDER.test(spoken);
+    const asked = asksSame ? [latest] : named;
     if (asked.length > 0) wishes.push(...asked.map((orderId) => ({ kind: "query", orderId }) as const));
-    else if (/订单|order/i.test(spoken)) wishes.push({ kind: "which_order" });
+    else if (QUERY.test(spoken) && /订单|order/i.test(spoken)) wishes.push({ kind: "which_order" });
   }
-  if (sms) wishes.push(smsIn(text));
+  if (sms) wishes.push({ kind: "sms", phone: PHONE.exec(rest.replace(ORDER, " "))?.[0], content });
   return wishes;
 }

@@ -1,5 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { ConfigError } from "@tenon/core";
 import Database from "better-sqlite3";
 
@@ -33,41 +32,23 @@ const MIGRATIONS: readonly string[] = [
 ];
 
 /**
- * The data directory's absolute path, made when it is missing.
- * @throws ConfigError `code: "data_directory"` saying why it cannot be written
+ * Opens a SQLite file for several processes: write-ahead log, full durability, up to 5 s of waiting for a lock.
+ * @throws ConfigError `code: "database"` when the file is no database or cannot be opened
  */
-export function openDataDirectory(path: string): string {
-  const absolute = resolve(path);
-  const probe = join(absolute, `.write-test-${process.pid}`);
-  try {
-    mkdirSync(absolute, { recursive: true, mode: 0o700 });
-    writeFileSync(probe, "");
-    rmSync(probe);
-    return absolute;
-  } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-    const why: Record<string, string> = {
-      EROFS: "the file system is read-only",
-      EACCES: "this user may not write there",
-      EPERM: "this user may not write there",
-      ENOSPC: "the disk is full",
-      ENOTDIR: "a part of the path is a file",
-      EEXIST: "it is a file",
-    };
-    throw new ConfigError(
-      `The data directory ${absolute} cannot be written: ${why[code] ?? (cause instanceof Error ? cause.message : String(cause))}. Choose another with --data`,
-      { code: "data_directory", cause },
-    );
-  }
-}
-
-/** Opens a SQLite file for several processes: write-ahead log, full durability, up to 5 s of waiting for a lock. */
 export function openSqlite(file: string): Database.Database {
-  const database = new Database(file, { timeout: 5_000 });
-  database.pragma("journal_mode = WAL");
-  database.pragma("synchronous = FULL");
-  database.pragma("foreign_keys = ON");
-  return database;
+  try {
+    const database = new Database(file, { timeout: 5_000 });
+    database.pragma("journal_mode = WAL");
+    database.pragma("synchronous = FULL");
+    database.pragma("foreign_keys = ON");
+    return database;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError(`${file} cannot be opened: ${why}. Restore it, or choose another directory with --data`, {
+      code: "database",
+      cause,
+    });
+  }
 }
 
 /** The desk's own database, `<data>/orders.sqlite`, with its schema brought up to date by one process at a time. */

@@ -1,27 +1,22 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type TenonServer, ToolError, text } from "@tenon/server";
 import { z } from "zod";
+import { clean } from "../clean.ts";
 import { isPhone } from "../phone.ts";
-import { type Lang, textsFor } from "../texts/index.ts";
+import { textsFor } from "../texts/index.ts";
 import { openDesk } from "./database.ts";
+import type { ServeOptions } from "./options.ts";
 import { consoleGateway, createOutbox, type Outbox, webhookGateway } from "./outbox.ts";
 
-export interface NotificationOptions {
-  dataDirectory: string;
-  lang: Lang;
-  /** Address of an SMS gateway that takes `{ id, phone, content }` as JSON; left out, messages are written to stderr. */
-  smsWebhook?: string | undefined;
-}
-
 /** The notification server: text messages, the return policy and the reply template. */
-export function createNotificationServer(options: NotificationOptions): TenonServer<{ outbox: Outbox }> {
+export function createNotificationServer(options: ServeOptions): TenonServer<{ outbox: Outbox }> {
   const own = textsFor(options.lang);
-  const gateway = options.smsWebhook
-    ? webhookGateway(options.smsWebhook)
-    : consoleGateway((line) => void process.stderr.write(`${line}\n`));
+  const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
+  const gateway = options.smsWebhook ? webhookGateway(options.smsWebhook) : consoleGateway((line) => log(clean(line)));
   const server = createServer({
     name: "notifications",
     version: "1.0.0",
+    logSink: (entry) => log(JSON.stringify(entry)),
     instructions: own.notification.instructions,
     lifespan: async () => {
       const database = openDesk(options.dataDirectory);

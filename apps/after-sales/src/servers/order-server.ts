@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { createServer, loadStateKeys, type TenonServer, type ToolContext, ToolError, text } from "@tenon/server";
 import { z } from "zod";
-import { type Lang, type Texts, textsFor, yuan } from "../texts/index.ts";
+import { type Texts, textsFor, yuan } from "../texts/index.ts";
 import { openDesk } from "./database.ts";
+import type { ServeOptions } from "./options.ts";
 import { createOrderBook, type Order, type OrderBook, type Refusal } from "./order-book.ts";
 
 /** From this amount on the user confirms a refund again; a batch takes orders up to it. Fen. */
@@ -51,8 +53,9 @@ function notConfirmed(t: Texts, id: string, how: "choseCancel" | "declined" | "d
 }
 
 /** The order server: look up, refund one, refund a batch. */
-export function createOrderServer(options: { dataDirectory: string; lang: Lang }): TenonServer<{ book: OrderBook }> {
+export function createOrderServer(options: ServeOptions): TenonServer<{ book: OrderBook }> {
   const own = textsFor(options.lang);
+  const { log } = options;
   const id = z.string().min(1).max(64).describe(own.order.orderId);
   const callerId = z.string().max(200).default("").describe(own.order.callerId);
   const reason = z.string().min(1).max(500).describe(own.order.reason);
@@ -60,6 +63,7 @@ export function createOrderServer(options: { dataDirectory: string; lang: Lang }
   const server = createServer({
     name: "orders",
     version: "1.0.0",
+    ...(log && { logSink: (entry) => log(JSON.stringify(entry)) }),
     instructions: own.order.instructions,
     stateKeys: loadStateKeys(join(options.dataDirectory, "state-keys")),
     lifespan: async () => {
@@ -166,6 +170,7 @@ export function createOrderServer(options: { dataDirectory: string; lang: Lang }
 
       await ctx.log.info(t.order.batchStarted(ids.length));
       for (const [i, one] of ids.entries()) {
+        await setImmediate(); // SQLite works synchronously: progress goes out, and a cancellation comes in, between two orders
         if (ctx.signal.aborted) break; // what was refunded stays refunded; the rest is untouched
         const outcome = await ctx.lifespan.book.refund(one, {
           reason: args.reason,

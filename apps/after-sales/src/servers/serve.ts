@@ -1,17 +1,9 @@
 import { ConnectionError } from "@tenon/core";
 import type { Listening, TenonServer } from "@tenon/server";
-import type { ServerName } from "../agent/desk.ts";
-import type { Lang } from "../texts/index.ts";
+import type { ServerName } from "./names.ts";
 import { createNotificationServer } from "./notification-server.ts";
+import type { ServeOptions } from "./options.ts";
 import { createOrderServer } from "./order-server.ts";
-
-export const PORTS: Readonly<Record<ServerName, number>> = { order: 8030, notification: 8031 };
-
-export interface ServeOptions {
-  dataDirectory: string;
-  lang: Lang;
-  smsWebhook?: string | undefined;
-}
 
 /** Makes one of the desk's servers. */
 export function createDeskServer(name: ServerName, options: ServeOptions): Pick<TenonServer, "listen" | "close"> {

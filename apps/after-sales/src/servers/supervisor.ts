@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream, statSync, truncateSync } from "node:fs";
+import { createWriteStream, statSync, truncateSync, type WriteStream } from "node:fs";
 import { join } from "node:path";
 import { ConnectionError, isRecord } from "@tenon/core";
-import { SERVER_NAMES, type ServerName } from "../agent/desk.ts";
-import { createDeskServer, listenOn, PORTS, type ServeOptions } from "./serve.ts";
+import { PORTS, type ServerName } from "./names.ts";
+import type { ServeOptions } from "./options.ts";
+import { createDeskServer, listenOn } from "./serve.ts";
 
 export interface Supervised {
   /** Where each server listens; the same for the supervisor's whole life. */
-  readonly urls: Readonly<Record<ServerName, string>>;
+  readonly urls: Readonly<Partial<Record<ServerName, string>>>;
   /** Servers whose usual port was taken. */
   readonly moved: readonly ServerName[];
   close(): Promise<void>;
@@ -16,6 +17,8 @@ export interface Supervised {
 export interface SupervisorOptions extends ServeOptions {
   /** The program's own entry file, started again with `serve <name>`. */
   entry: string;
+  /** Which servers to run. */
+  names: readonly ServerName[];
   ports?: Partial<Record<ServerName, number>>;
   /** Both servers inside this process instead of one process each. */
   inProcess?: boolean;
@@ -24,17 +27,23 @@ export interface SupervisorOptions extends ServeOptions {
 
 const START_MS = 15_000;
 const LOG_BYTES = 5 * 1024 * 1024;
-const MAX_RESTARTS = 10;
+/** Wait before a restart; doubled after each failure, up to the second number. */
+const RESTART_MS = 200;
+const RESTART_MAX_MS = 5_000;
+/** A server that ran this long has not failed at its start. */
+const STABLE_MS = 30_000;
 
 /** The server's own log goes to a file beside the data; a large one starts over. */
-function logFile(dataDirectory: string, name: ServerName): string {
+function openLog(dataDirectory: string, name: ServerName): WriteStream {
   const path = join(dataDirectory, `${name}-server.log`);
   try {
     if (statSync(path).size > LOG_BYTES) truncateSync(path);
   } catch {
     // no log yet
   }
-  return path;
+  const log = createWriteStream(path, { flags: "a" });
+  log.on("error", () => undefined); // a full disk is no reason to stop serving
+  return log;
 }
 
 /** Starts one server process and waits until it says where it listens. */
@@ -53,8 +62,9 @@ async function startChild(
     // Ctrl-C reaches the whole group; the supervisor stops its children itself
     detached: true,
   });
-  const log = createWriteStream(logFile(options.dataDirectory, name), { flags: "a" });
+  const log = openLog(options.dataDirectory, name);
   child.stderr?.pipe(log);
+  log.once("error", () => child.stderr?.resume()); // or the child would wait for a reader
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       child.kill("SIGKILL");
@@ -65,12 +75,13 @@ async function startChild(
     child.once("error", reject);
     child.once("exit", (code) => {
       clearTimeout(timer);
-      reject(
-        new ConnectionError(`The ${name} server ended at start with code ${code}; see ${log.path}`, {
-          code: "start",
-          server: name,
-        }),
-      );
+      const ended = new ConnectionError(`The ${name} server ended at start with code ${code}; see ${log.path}`, {
+        code: "start",
+        server: name,
+      });
+      // what it said last may still be on its way
+      if (child.connected) child.once("disconnect", () => reject(ended));
+      else reject(ended);
     });
     child.once("message", (message) => {
       clearTimeout(timer);
@@ -93,35 +104,47 @@ async function stopChild(child: ChildProcess): Promise<void> {
   clearTimeout(kill);
 }
 
-/** A server process that is started again when it dies, on the same port. */
-async function supervise(
-  name: ServerName,
-  options: SupervisorOptions,
-): Promise<{ url: string; moved: boolean; close(): Promise<void> }> {
+/** A server that runs, and how to end it. */
+interface Running {
+  readonly url: string;
+  readonly moved: boolean;
+  close(): Promise<void>;
+}
+
+/** A server process that is started again when it dies, on the same port, for as long as it takes. */
+async function supervise(name: ServerName, options: SupervisorOptions): Promise<Running> {
   const wanted = options.ports?.[name];
   const first = await startChild(name, wanted ?? PORTS[name], wanted === undefined, options);
+  const port = Number(new URL(first.url).port);
   let { child } = first;
   let closed = false;
-  let restarts = 0;
-  const watch = (): void => {
+  let failures = 0;
+  let restarting: Promise<void> | undefined;
+
+  async function restart(): Promise<void> {
+    while (!closed) {
+      await new Promise((resolve) => setTimeout(resolve, Math.min(RESTART_MS * 2 ** failures, RESTART_MAX_MS)).unref());
+      if (closed) return;
+      failures += 1;
+      try {
+        ({ child } = await startChild(name, port, false, options));
+        if (closed) await stopChild(child);
+        else watch();
+        return;
+      } catch {
+        // its log says why, and calls report the server as unreachable: try again
+      }
+    }
+  }
+  function watch(): void {
+    const since = Date.now();
     child.once("exit", () => {
-      if (closed || restarts >= MAX_RESTARTS) return;
-      restarts += 1;
+      if (closed) return;
+      if (Date.now() - since > STABLE_MS) failures = 0;
       options.onExit?.(name);
-      const retry = setTimeout(() => {
-        if (closed) return;
-        startChild(name, Number(new URL(first.url).port), false, options).then(
-          (again) => {
-            if (closed) return void stopChild(again.child);
-            child = again.child;
-            watch();
-          },
-          () => undefined, // its log says why; calls report the server as unreachable
-        );
-      }, 200 * restarts);
-      retry.unref();
+      restarting = restart();
     });
-  };
+  }
   watch();
   return {
     url: first.url,
@@ -129,38 +152,41 @@ async function supervise(
     async close() {
       closed = true;
       await stopChild(child);
+      // a child that is just being started ends with this process at the latest: its lifeline breaks
+      await Promise.race([restarting, new Promise((resolve) => setTimeout(resolve, RESTART_MS).unref())]);
     },
   };
 }
 
-async function runInside(
-  name: ServerName,
-  options: SupervisorOptions,
-): Promise<{ url: string; moved: boolean; close(): Promise<void> }> {
-  const server = createDeskServer(name, options);
+async function runInside(name: ServerName, options: SupervisorOptions): Promise<Running> {
+  // its log goes where that of a server process goes, not between the lines of a conversation
+  const file = openLog(options.dataDirectory, name);
+  const server = createDeskServer(name, { ...options, log: (line) => void file.write(`${line}\n`) });
   const wanted = options.ports?.[name];
   const { url, moved } = await listenOn(server, wanted ?? PORTS[name], wanted === undefined);
-  return { url, moved, close: () => server.close() };
+  return { url, moved, close: () => server.close().finally(() => file.end()) };
 }
 
 /**
- * Runs the desk's servers, one process each (or inside this one), and keeps them running.
- * @throws ConnectionError when one does not start; the other is stopped
+ * Runs servers of the desk, one process each (or inside this one), and keeps them running.
+ * @throws ConnectionError when one does not start; the others are stopped
  */
 export async function startServers(options: SupervisorOptions): Promise<Supervised> {
+  const { names } = options;
   const run = options.inProcess ? runInside : supervise;
-  const started = await Promise.allSettled(SERVER_NAMES.map((name) => run(name, options)));
-  const running = started.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-  const close = async (): Promise<void> => void (await Promise.allSettled(running.map((server) => server.close())));
-  const [order, notification] = running;
-  const failure = started.find((result) => result.status === "rejected");
-  if (failure || !order || !notification) {
-    await close();
-    throw failure?.reason;
+  const started = await Promise.allSettled(names.map((name) => run(name, options)));
+  const running = new Map<ServerName, Running>();
+  for (const [i, name] of names.entries()) {
+    const result = started[i];
+    if (result?.status === "fulfilled") running.set(name, result.value);
   }
-  return {
-    urls: { order: order.url, notification: notification.url },
-    moved: SERVER_NAMES.filter((_, i) => running[i]?.moved),
-    close,
-  };
+  const close = async (): Promise<void> =>
+    void (await Promise.allSettled([...running.values()].map((server) => server.close())));
+  const failure = started.find((result) => result.status === "rejected");
+  if (failure) {
+    await close();
+    throw failure.reason;
+  }
+  const urls: Supervised["urls"] = Object.fromEntries([...running].map(([name, { url }]) => [name, url]));
+  return { urls, moved: names.filter((name) => running.get(name)?.moved), close };
 }

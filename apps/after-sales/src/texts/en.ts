@@ -93,7 +93,8 @@ export const en: Texts = {
     needContent: 'What should the message say? For example "content: ORD-001 is refunded".',
     offerSms: "Would you like a text message about it? Send me the phone number and the content.",
     notRefunded: (text) => `The refund was not made: ${text}.`,
-    rejected: (text) => `The refund was not approved: ${text}`,
+    rejected: (reason) => `The refund was not approved: ${reason}.`,
+    nothingRefunded: "All right, nothing is refunded; no order was changed.",
     batch: (done, total, amount) =>
       `Batch refund finished: ${done} of ${total} orders successful, ${amount} CNY in total.`,
     batchSkipped: (list) => `Not refunded: ${list}.`,
@@ -110,11 +111,13 @@ export const en: Texts = {
   chat: {
     welcome: (model, thread) => `After-sales desk  model: ${model}  thread: ${thread}  (/help shows how, quit leaves)`,
     offlineNotice: "Note: the offline stand-in is in use, not a real model.",
-    help: "Type what you need. Commands: /tools  /prompts  /name key=value uses a prompt  @resource-uri attaches a resource  /audit  /status  /lang zh|en  quit, exit, q leave",
+    help: "Type what you need. Commands: /tools  /prompts  /name key=value uses a prompt  @resource-uri attaches a resource  /audit  /status  /tool name {json} calls a tool  quit, exit, q leave",
     prompt: "you> ",
     assistant: "assistant: ",
     empty: "Please type something.",
     tooLong: (bytes, limit) => `This message has ${bytes} bytes, more than the limit of ${limit}; it was not sent.`,
+    answerTooLong: (length, limit) =>
+      `This line has ${length} characters, more than the limit of ${limit}; please try again.`,
     bye: "Goodbye. The thread is saved and goes on at the next start.",
     paused: "This question stays open; it can be answered at the next start.",
     pending: "A question from last time is still open:",
@@ -169,6 +172,7 @@ export const en: Texts = {
     unknownCommand: (name) => `There is no command or prompt /${name}; /help shows how.`,
     promptUsage: (name, args) => `Usage: /${name} ${args}`,
     attached: (uri) => `Attached resource ${uri}`,
+    noResource: (uri) => `There is no resource ${uri}; nothing was attached.`,
     none: "(none)",
   },
 };

@@ -90,7 +90,8 @@ export const zh = {
     needContent: "请告诉我短信内容，例如「内容：ORD-001 已经退款」。",
     offerSms: "需要短信通知吗？把手机号和内容发给我即可。",
     notRefunded: (text: string) => `退款没有完成：${text}。`,
-    rejected: (text: string) => `退款申请没有通过审批：${text}`,
+    rejected: (reason: string) => `退款没有通过审批：${reason}。`,
+    nothingRefunded: "好的，不退款，订单没有任何改动。",
     batch: (done: number, total: number, amount: string) =>
       `批量退款完成：${total} 个订单中成功 ${done} 个，共退款 ${amount} 元。`,
     batchSkipped: (list: string) => `未退款：${list}。`,
@@ -107,11 +108,12 @@ export const zh = {
     welcome: (model: string, thread: string) =>
       `售后服务台  模型：${model}  会话：${thread}  （/help 看用法，quit 离开）`,
     offlineNotice: "提示：正在使用离线替身，不是真正的模型。",
-    help: "直接输入要办的事。命令：/tools 工具  /prompts 提示模板  /名称 参数=值 使用模板  @资源地址 附上资源  /audit 审计记录  /status 服务状态  /lang zh|en 语言  quit、exit、q、退出 离开",
+    help: "直接输入要办的事。命令：/tools 工具  /prompts 提示模板  /名称 参数=值 使用模板  @资源地址 附上资源  /audit 审计记录  /status 服务状态  /tool 名称 {参数} 直接调用工具  quit、exit、q、退出 离开",
     prompt: "你> ",
     assistant: "助手：",
     empty: "请输入内容。",
     tooLong: (bytes: number, limit: number) => `这条消息有 ${bytes} 字节，超过上限 ${limit} 字节，没有发送。`,
+    answerTooLong: (length: number, limit: number) => `这一行有 ${length} 个字符，超过上限 ${limit}，请重新输入。`,
     bye: "再见。会话已保存，下次启动会接着进行。",
     paused: "这个问题会保留，下次启动时可以继续回答。",
     pending: "上次有一个问题还没有回答：",
@@ -166,6 +168,7 @@ export const zh = {
     unknownCommand: (name: string) => `没有 /${name} 这个命令或模板，/help 看用法。`,
     promptUsage: (name: string, args: string) => `用法：/${name} ${args}`,
     attached: (uri: string) => `已附上资源 ${uri}`,
+    noResource: (uri: string) => `没有资源 ${uri}，没有附上。`,
     none: "（无）",
   },
 };

@@ -1,0 +1,38 @@
+import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { ConfigError } from "@tenon/core";
+
+function nearestExisting(path: string): string {
+  return existsSync(path) ? path : nearestExisting(dirname(path));
+}
+
+/**
+ * The data directory's absolute path, made when it is missing.
+ * @throws ConfigError `code: "data_directory"` saying why it cannot be written
+ */
+export function openDataDirectory(path: string): string {
+  const absolute = resolve(path);
+  const probe = join(absolute, `.write-test-${process.pid}`);
+  try {
+    // mkdir says of a read-only file system that the directory above does not exist
+    accessSync(nearestExisting(absolute), constants.W_OK);
+    mkdirSync(absolute, { recursive: true, mode: 0o700 });
+    writeFileSync(probe, "");
+    rmSync(probe);
+    return absolute;
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+    const why: Record<string, string> = {
+      EROFS: "the file system is read-only",
+      EACCES: "this user may not write there",
+      EPERM: "this user may not write there",
+      ENOSPC: "the disk is full",
+      ENOTDIR: "a part of the path is a file",
+      EEXIST: "it is a file",
+    };
+    throw new ConfigError(
+      `The data directory ${absolute} cannot be written: ${why[code] ?? (cause instanceof Error ? cause.message : String(cause))}. Choose another with --data`,
+      { code: "data_directory", cause },
+    );
+  }
+}

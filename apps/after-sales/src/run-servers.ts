@@ -1,0 +1,110 @@
+import { fileURLToPath } from "node:url";
+import { ConfigError } from "@tenon/core";
+import type { DeskFlags, ServeFlags } from "./flags.ts";
+import { PORTS, SERVER_NAMES, type ServerName } from "./servers/names.ts";
+import { createDeskServer, listenOn } from "./servers/serve.ts";
+import { startServers } from "./servers/supervisor.ts";
+import { stopOnSignals } from "./stop.ts";
+import { textsFor } from "./texts/index.ts";
+
+/** A server that cannot close in this time is ended: nothing may outlive its supervisor. */
+const CLOSE_MS = 3_000;
+
+interface Reached {
+  /** Where each server is. */
+  readonly urls: Readonly<Record<ServerName, string>>;
+  /** Stops those that were started here. */
+  close(): Promise<void>;
+}
+
+/**
+ * The desk's servers: one whose address was given is used as it is, the others are started.
+ * @param say tells a person what they should know about a server, in one line
+ */
+export async function reachServers(flags: DeskFlags, say: (line: string) => void): Promise<Reached> {
+  const t = textsFor(flags.lang);
+  const title = (name: ServerName): string => t.offline.serverNames[name] ?? name;
+  const given: Partial<Record<ServerName, string>> = {
+    ...(flags.orderUrl !== undefined && { order: flags.orderUrl }),
+    ...(flags.notificationUrl !== undefined && { notification: flags.notificationUrl }),
+  };
+  for (const [name, url] of Object.entries(given)) {
+    if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ""))
+      throw new ConfigError(
+        `--${name}-url ${url} is no http address; expected something like http://127.0.0.1:8030/mcp`,
+        {
+          code: "flag",
+        },
+      );
+  }
+  const servers = await startServers({
+    entry: fileURLToPath(new URL("./main.js", import.meta.url)),
+    dataDirectory: flags.data,
+    lang: flags.lang,
+    smsWebhook: flags.smsWebhook,
+    inProcess: flags.all ?? false,
+    names: SERVER_NAMES.filter((name) => given[name] === undefined),
+    ports: {
+      ...(flags.orderPort !== undefined && { order: flags.orderPort }),
+      ...(flags.notificationPort !== undefined && { notification: flags.notificationPort }),
+    },
+    onExit: (name) => say(t.chat.serverExited(title(name))),
+  });
+  // each was given or started
+  const urls = { ...servers.urls, ...given } as Reached["urls"];
+  for (const name of servers.moved) say(t.chat.portTaken(title(name), PORTS[name], urls[name]));
+  return { urls, close: servers.close };
+}
+
+/** `npm start` without a terminal: the servers, until a signal comes. */
+export async function runServers(flags: DeskFlags): Promise<void> {
+  const t = textsFor(flags.lang);
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  const stop = stopOnSignals();
+  const servers = await reachServers(flags, say);
+  for (const name of SERVER_NAMES) say(t.chat.serving(`${t.offline.serverNames[name] ?? name} ${servers.urls[name]}`));
+  say(t.chat.stopHint);
+  await aborted(stop.signal);
+  await servers.close();
+  say(t.chat.stopped);
+}
+
+/** `serve`: one server (or both) in this process, for a supervisor or by hand. */
+export async function runServe(which: string, flags: ServeFlags): Promise<void> {
+  const stop = stopOnSignals();
+  if (process.send) {
+    process.on("disconnect", () => stop.abort()); // the supervisor is gone
+    if (!process.connected) return;
+  }
+  const names = which === "all" ? SERVER_NAMES : SERVER_NAMES.filter((name) => name === which);
+  if (names.length === 0)
+    throw new ConfigError(`There is no server "${which}"; choose order, notification or all`, { code: "server" });
+  if (names.length > 1 && flags.port !== undefined) {
+    throw new ConfigError("--port names the port of one server; with `all` they listen on 8030 and 8031", {
+      code: "flag",
+    });
+  }
+  const running = [];
+  for (const name of names) {
+    const server = createDeskServer(name, {
+      dataDirectory: flags.data,
+      lang: flags.lang,
+      smsWebhook: flags.smsWebhook,
+    });
+    running.push(server);
+    const { url, moved } = await listenOn(server, flags.port ?? PORTS[name], flags.anyPort ?? false);
+    if (process.send) process.send({ url, moved });
+    else process.stdout.write(`${name} ${url}\n`);
+  }
+  await aborted(stop.signal);
+  setTimeout(() => process.exit(0), CLOSE_MS).unref();
+  await Promise.allSettled(running.map((server) => server.close()));
+}
+
+/** Waits for the signal, and keeps the program alive meanwhile. */
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const alive = setInterval(() => undefined, 60_000);
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  clearInterval(alive);
+}
