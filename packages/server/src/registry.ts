@@ -196,19 +196,19 @@ export function createRegistry(): Registry {
       checkName("Tool", name, tools);
       checkOptions(options, ["title", "description", "input", "output", "annotations", "meta"], where);
       const output = options.output && jsonSchemaOf(options.output, "output", `${where}: output`);
+      const input = inputSchema(where, options.input);
+      readParamHeaders(input, `${where}: input`);
       const listing = (era: "modern" | "legacy"): Tool => ({
         name,
         ...(options.title !== undefined && { title: options.title }),
         ...(options.description !== undefined && { description: options.description }),
-        inputSchema: inputSchema(where, options.input),
+        inputSchema: input,
         ...(output && { outputSchema: outputSchemaFor(era, output) as NonNullable<Tool["outputSchema"]> }), // a JSON Schema
         ...(options.annotations && { annotations: options.annotations }),
         ...(options.meta && { _meta: options.meta }),
       });
       const compiled = { name, input: options.input, output: options.output, run } as const;
       const tool: CompiledTool = { ...compiled, listing: { modern: listing("modern"), legacy: listing("legacy") } };
-      for (const era of ["modern", "legacy"] as const)
-        readParamHeaders(tool.listing[era].inputSchema, `${where}: input`);
       tools.set(name, tool);
       revision += 1;
       for (const era of ["modern", "legacy"] as const) lists.tools[era].push(tool.listing[era]);
