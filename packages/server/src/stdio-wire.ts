@@ -15,6 +15,8 @@ export class StdioWire implements Transport {
   readonly #input = new PassThrough();
   readonly #inner: StdioServerTransport;
   readonly #running = new Set<string | number>();
+  /** Requests to the client that it has not answered: questions of the legacy era. */
+  readonly #asked = new Set<string | number>();
   readonly #waiting = new Set<() => void>();
 
   constructor(stdout: Writable) {
@@ -32,6 +34,7 @@ export class StdioWire implements Transport {
     });
     this.#inner.onerror = (error) => this.onerror?.(error);
     this.#inner.onmessage = (message) => this.#receive(message);
+    void this.ended.then(() => this.#nobodyAnswers());
   }
 
   start(): Promise<void> {
@@ -39,6 +42,7 @@ export class StdioWire implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
+    if (isJSONRPCRequest(message)) this.#asked.add(message.id);
     await this.#inner.send(message);
     if ("id" in message && !("method" in message) && message.id !== undefined) this.#finished(message.id);
   }
@@ -65,12 +69,21 @@ export class StdioWire implements Transport {
   #receive(message: JSONRPCMessage): void {
     // a subscription is open by design: nobody waits for its end
     if (isJSONRPCRequest(message) && message.method !== "subscriptions/listen") this.#running.add(message.id);
+    if (!("method" in message) && message.id !== undefined) this.#asked.delete(message.id);
     this.onmessage?.(message);
     if ("method" in message && message.method === "notifications/cancelled") {
       // a cancelled request gets no answer
       const id = message.params?.requestId;
       if (typeof id === "string" || typeof id === "number") this.#finished(id);
     }
+  }
+
+  /** A question whose client has left fails at once, so that its call can end. */
+  #nobodyAnswers(): void {
+    for (const id of this.#asked) {
+      this.onmessage?.({ jsonrpc: "2.0", id, error: { code: -32000, message: "The client closed its end" } });
+    }
+    this.#asked.clear();
   }
 
   #finished(id: string | number): void {

@@ -31,9 +31,13 @@ describe.each(paths)("over %s", (_path, send) => {
   ] as const)("%s requests of unusual size are answered or refused, never with a 500", async (_era, make) => {
     const base = anyCall(make);
     const text = async (json: string): Promise<Answer> => send(withValue(base, json));
-    expect(await text(nested(100))).toMatchObject({
+    expect(await text(nested(90))).toMatchObject({
       status: 200,
-      messages: [{ result: { content: [{ text: "200" }] } }],
+      messages: [{ result: { content: [{ text: "180" }] } }],
+    });
+    expect(await text(nested(150))).toMatchObject({
+      status: 200,
+      messages: [{ result: { isError: true, content: [{ text: expect.stringContaining("deeper than 100 levels") }] } }],
     });
     expect(await text(JSON.stringify(Array.from({ length: 10_000 }, (_, i) => i)))).toMatchObject({ status: 200 });
     expect(await text(nested(100_000))).toMatchObject({ status: 400, messages: [{ error: { code: -32700 } }] });

@@ -150,7 +150,7 @@ describe.each(Object.keys(places) as Transport[])("one handler over %s", { timeo
           if (message === "Which meal?") await client.close();
           return script[message];
         });
-        expect(await failure(client.callTool(call, { timeout: 2_000 }))).toMatch(/CLOSED/i);
+        expect(await failure(client.callTool(call, { timeout: 2_000 }))).toMatch(/isError/);
       } else {
         const client = await connect(one, (message) => {
           if (message === "Which meal?") one.redirect(two);
