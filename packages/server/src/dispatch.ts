@@ -244,20 +244,21 @@ async function answer(
 }
 
 /**
- * Answers one request: the single place every transport and both eras come through. The server's middleware stands around
- * it, the first one outermost.
+ * Runs `core` inside the server's middleware, the first one outermost. What anything on the way throws leaves as the caller may
+ * see it.
  * @throws ProtocolError with the code the revision asks for
  */
-export async function dispatch(
+export async function throughMiddleware(
   service: Service,
-  method: Method,
+  method: string,
   params: Record<string, unknown>,
   exchange: Exchange,
+  core: (params: Record<string, unknown>) => Promise<Result>,
 ): Promise<Result> {
   try {
-    if (service.middleware.length === 0) return await answer(service, method, params, exchange);
+    if (service.middleware.length === 0) return await core(params);
     return await runOnion(service.middleware, requestOf(service, method, params, exchange), (request) =>
-      answer(service, method, { ...request.params }, exchange),
+      core({ ...request.params }),
     );
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
@@ -268,4 +269,17 @@ export async function dispatch(
     const code = error instanceof ToolError ? ProtocolErrorCode.InvalidRequest : ProtocolErrorCode.InternalError;
     throw new ProtocolError(code, text, data);
   }
+}
+
+/**
+ * Answers one request: the single place every transport and both eras come through.
+ * @throws ProtocolError with the code the revision asks for
+ */
+export function dispatch(
+  service: Service,
+  method: Method,
+  params: Record<string, unknown>,
+  exchange: Exchange,
+): Promise<Result> {
+  return throughMiddleware(service, method, params, exchange, (given) => answer(service, method, given, exchange));
 }

@@ -1,7 +1,7 @@
 import type { Server, ServerContext, StandardSchemaV1 } from "@modelcontextprotocol/server";
 import { type Era, isRecord } from "@tenon/core";
 import type { Exchange } from "./context.ts";
-import type { Service } from "./dispatch.ts";
+import { type Service, throughMiddleware } from "./dispatch.ts";
 
 /** Lets everything through: an extension's own schema is checked where its method is run. */
 const ANY_PARAMS: StandardSchemaV1<Record<string, unknown>> = {
@@ -14,17 +14,22 @@ const ANY_PARAMS: StandardSchemaV1<Record<string, unknown>> = {
  */
 export function wireExtensions(
   server: Server,
-  { extensions, lifespan }: Pick<Service, "extensions" | "lifespan">,
+  service: Service,
   era: Era,
   exchangeOf: (ctx: ServerContext) => Exchange,
 ): void {
+  const { extensions, lifespan } = service;
   const capabilities = extensions.capabilities(era);
   if (!capabilities) return;
   server.registerCapabilities({ extensions: capabilities });
   for (const method of extensions.methods(era)) {
-    server.setRequestHandler(method, { params: ANY_PARAMS }, (params, ctx) =>
-      extensions.call(method, params, exchangeOf(ctx), lifespan),
-    );
+    server.setRequestHandler(method, { params: ANY_PARAMS }, (params, ctx) => {
+      const exchange = exchangeOf(ctx);
+      // an extension's method is a request like any other: who may not ask, may not ask this way
+      return throughMiddleware(service, method, params, exchange, (given) =>
+        extensions.call(method, given, exchange, lifespan),
+      );
+    });
   }
   if (era !== "legacy") return;
   server.oninitialized = () => {

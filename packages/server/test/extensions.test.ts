@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { app, showsApps } from "../src/apps.ts";
 import { createServer, type TenonServer } from "../src/index.ts";
+import { authorize } from "../src/middleware/index.ts";
 import { skills } from "../src/skills.ts";
 import { connect as inMemory } from "../src/testing.ts";
 import { audited, connections } from "./extension-server.ts";
@@ -86,6 +87,18 @@ describe("an extension", () => {
     await expect.poll(() => connections.length).toBe(1);
     expect(connections[0]).toMatchObject({ era: "legacy", declared: { level: 1 }, client: { name: "tenon-test" } });
     await client.close();
+  });
+  it("stands inside the server's middleware: who may not ask may not ask this way either", async () => {
+    const guarded = audited().use(authorize(({ method }) => !method.startsWith("audit/")));
+    const { url: at } = await guarded.listen({ port: 0 });
+    for (const mode of ["modern", "legacy"] as const) {
+      const client = await connect(at, mode);
+      await expect(ask(client, "audit/list", { since: 3 })).rejects.toMatchObject({
+        message: expect.stringContaining("Not allowed: audit/list"),
+      });
+      await client.close();
+    }
+    await guarded.close();
   });
   it("is refused with a taken id or method, a method of the protocol, a malformed id, or an unknown option", () => {
     const taken = audited();

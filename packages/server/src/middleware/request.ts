@@ -1,12 +1,12 @@
 import { isListed } from "../access.ts";
 import type { Exchange } from "../context.ts";
-import type { Method, Service } from "../dispatch.ts";
+import type { Service } from "../dispatch.ts";
 import type { RequestTarget, ServerRequest } from "./onion.ts";
 
 /** What the request is about, as far as its caller may know. */
 function targetOf(
   { registry }: Service,
-  method: Method,
+  method: string,
   name: string | undefined,
   exchange: Exchange,
 ): RequestTarget | undefined {
@@ -29,7 +29,7 @@ function targetOf(
 /** The request as middleware sees it. */
 export function requestOf(
   service: Service,
-  method: Method,
+  method: string,
   params: Record<string, unknown>,
   exchange: Exchange,
 ): ServerRequest {
