@@ -84,7 +84,8 @@ export interface LinearContext {
 export interface Peer {
   readonly era: Era;
   readonly capabilities: Readonly<ClientCapabilities>;
-  readonly pages: Pages;
+  /** Made when a page is first asked for. */
+  pages(): Pages;
 }
 
 /** A promise whose failure the handler may look at later, or never: a question not awaited must not end the process. */
@@ -159,7 +160,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
         print: digest(["url", message]),
         refusal: refusal("url"),
         async request(key) {
-          const page = await peer.pages.open(key, url);
+          const page = await peer.pages().open(key, url);
           return {
             method: "elicitation/create",
             params: {
@@ -176,7 +177,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
           if (action === undefined) return undefined;
           if (action !== "accept") return { answer: { action } };
           // "accept" says that the person went there; what counts is that the page says they are done
-          const completed = await peer.pages.completed(key);
+          const completed = await peer.pages().completed(key);
           return completed && { answer: { action, data: completed.data } };
         },
       }));

@@ -122,13 +122,6 @@ interface ContextParts<Lifespan> {
 
 /** The part of a context that comes from the request; what most handlers never look at is made when it is asked for. */
 class RequestContext<Lifespan> implements ToolContext<Lifespan> {
-  // one by one: a spread makes every call build a slow object, which costs more than the rest of a dispatch
-  readonly elicit: LinearContext["elicit"];
-  readonly elicitAll: LinearContext["elicitAll"];
-  readonly elicitUrl: LinearContext["elicitUrl"];
-  readonly step: LinearContext["step"];
-  readonly sample: LinearContext["sample"];
-  readonly roots: LinearContext["roots"];
   readonly progress: ToolContext["progress"];
   readonly caller: Caller | undefined;
   readonly client: ClientDescription;
@@ -140,15 +133,12 @@ class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   readonly notify: Notifier;
   readonly #exchange: Exchange;
   readonly #parts: ContextParts<Lifespan>;
+  readonly #asking: () => LinearContext;
+  #linear: LinearContext | undefined;
   #log: ToolContext["log"] | undefined;
 
-  constructor(exchange: Exchange, linear: LinearContext, parts: ContextParts<Lifespan>) {
-    this.elicit = linear.elicit;
-    this.elicitAll = linear.elicitAll;
-    this.elicitUrl = linear.elicitUrl;
-    this.step = linear.step;
-    this.sample = linear.sample;
-    this.roots = linear.roots;
+  constructor(exchange: Exchange, asking: () => LinearContext, parts: ContextParts<Lifespan>) {
+    this.#asking = asking;
     this.progress = async (...report) => {
       if (parts.isOpen()) await parts.progress(...report);
     };
@@ -162,6 +152,35 @@ class RequestContext<Lifespan> implements ToolContext<Lifespan> {
     this.notify = parts.notify;
     this.#exchange = exchange;
     this.#parts = parts;
+  }
+
+  get #ask(): LinearContext {
+    this.#linear ??= this.#asking();
+    return this.#linear;
+  }
+
+  get elicit(): LinearContext["elicit"] {
+    return this.#ask.elicit;
+  }
+
+  get elicitAll(): LinearContext["elicitAll"] {
+    return this.#ask.elicitAll;
+  }
+
+  get elicitUrl(): LinearContext["elicitUrl"] {
+    return this.#ask.elicitUrl;
+  }
+
+  get step(): LinearContext["step"] {
+    return this.#ask.step;
+  }
+
+  get sample(): LinearContext["sample"] {
+    return this.#ask.sample;
+  }
+
+  get roots(): LinearContext["roots"] {
+    return this.#ask.roots;
   }
 
   get signal(): AbortSignal {
@@ -201,8 +220,8 @@ class RequestContext<Lifespan> implements ToolContext<Lifespan> {
 /** Makes the context of one run of a handler. */
 export function createContext<Lifespan>(
   exchange: Exchange,
-  linear: LinearContext,
+  asking: () => LinearContext,
   parts: ContextParts<Lifespan>,
 ): ToolContext<Lifespan> {
-  return new RequestContext(exchange, linear, parts);
+  return new RequestContext(exchange, asking, parts);
 }

@@ -8,7 +8,7 @@ import {
 import { didYouMean, isRecord } from "@tenon/core";
 import { demandScopes, listedNames } from "./access.ts";
 import { readArguments } from "./arguments.ts";
-import { createAsking } from "./asking.ts";
+import { createAsking, type LinearContext } from "./asking.ts";
 import type { CacheHints } from "./cache.ts";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
 import { errorReference, ToolError } from "./errors.ts";
@@ -17,7 +17,7 @@ import { runOnion } from "./middleware/onion.ts";
 import { requestOf } from "./middleware/request.ts";
 import { within } from "./mount.ts";
 import type { Notifier } from "./notify.ts";
-import { createPages } from "./pages.ts";
+import { createPages, type Pages } from "./pages.ts";
 import type { ListMethod, Paging } from "./paging.ts";
 import { type Home, unprefixedUri } from "./registry.ts";
 import { promptResult, ResultTooLargeError, resourceResult, toolResult } from "./result.ts";
@@ -75,34 +75,44 @@ async function runHandler<T>(
   handler: (context: never) => T | Promise<T>,
   wire: Wire<T>,
 ): Promise<Result> {
-  const progress = progressReporter(exchange);
+  let progress: ReturnType<typeof progressReporter> | undefined;
   try {
     const lifespan = await service.lifespan();
     return await answerOnce(
       service,
       exchange,
       target,
-      (linear, { urls }) => {
-        const pages = createPages({
-          store: service.store,
-          ids: urls,
-          subject: exchange.caller?.subject,
-          ttlMs: service.questionTtlMs,
-          waitMs: service.pageWaitMs,
-          signal: exchange.signal,
-          onCompleted: async (elicitationId) => {
-            // 2026-07-28 has no such message: there the client's own retry finds out
-            if (exchange.era === "modern") return;
-            await exchange.notify("notifications/elicitation/complete", { elicitationId }).catch(() => undefined);
-          },
-        });
-        const { capabilities } = exchange.client;
-        const context = createContext(exchange, createAsking(linear, { era: exchange.era, capabilities, pages }), {
+      (linear, journal) => {
+        // made when the handler asks: most never do
+        const asking = (): LinearContext => {
+          let made: Pages | undefined;
+          const pages = (): Pages => {
+            made ??= createPages({
+              store: service.store,
+              ids: journal().urls,
+              subject: exchange.caller?.subject,
+              ttlMs: service.questionTtlMs,
+              waitMs: service.pageWaitMs,
+              signal: exchange.signal,
+              onCompleted: async (elicitationId) => {
+                // 2026-07-28 has no such message: there the client's own retry finds out
+                if (exchange.era === "modern") return;
+                await exchange.notify("notifications/elicitation/complete", { elicitationId }).catch(() => undefined);
+              },
+            });
+            return made;
+          };
+          return createAsking(linear, { era: exchange.era, capabilities: exchange.client.capabilities, pages });
+        };
+        const context = createContext(exchange, asking, {
           lifespan,
           log: service.log,
           name: target.name,
           notify: service.notify,
-          progress: progress.report,
+          progress: (...report) => {
+            progress ??= progressReporter(exchange);
+            return progress.report(...report);
+          },
           isOpen: linear.isOpen,
         });
         return handler(context as never); // each handler declared its own lifespan type
@@ -114,7 +124,7 @@ async function runHandler<T>(
     // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
     throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, target.name, error));
   } finally {
-    await progress.flush();
+    await progress?.flush();
   }
 }
 

@@ -60,12 +60,47 @@ const settled = async (set: ReadonlySet<Promise<unknown>>): Promise<void> => {
   while (set.size > 0) await Promise.allSettled(set);
 };
 
+type Outcome<T> = { readonly done: T } | { readonly failed: unknown };
+
 /**
  * Runs a handler as one linear function over any number of rounds: recorded steps and answers return at once, the first
  * unanswered question ends the round (2026-07-28, multi-round-trip requests). Entries are found by key, never by position, so
  * `Promise.all` and reordering are safe. Changes the journal to what the next round starts from.
+ * @param open what the round starts from; asked for when the handler first asks or takes a step, which most never do
  */
-export async function runLinear<T>(round: Round, handler: (linear: Linear) => T | Promise<T>): Promise<Ended<T>> {
+export async function runLinear<T>(open: () => Round, handler: (linear: Linear) => T | Promise<T>): Promise<Ended<T>> {
+  const call = { over: false };
+  let loop: Loop | undefined;
+  let leaveBehind: () => void = () => undefined;
+  const opened = (): Loop => {
+    loop ??= createLoop(open(), call, () => leaveBehind());
+    return loop;
+  };
+  const linear: Linear = {
+    ask: (prepare) => opened().ask(prepare),
+    step: (key, fn) => opened().step(key, fn),
+    isOpen: () => !call.over,
+  };
+  const outcome = await new Promise<Outcome<T> | undefined>((resolve) => {
+    leaveBehind = () => resolve(undefined);
+    (async () => handler(linear))().then(
+      (done) => resolve({ done }),
+      (failed: unknown) => resolve({ failed }),
+    );
+  });
+  if (loop) return loop.end(outcome);
+  call.over = true;
+  return outcome ?? { failed: new Suspension("none") }; // left behind only by a loop: handled above
+}
+
+/** The part of a round that exists once its handler has asked for something. */
+interface Loop extends Omit<Linear, "isOpen"> {
+  /** @param outcome undefined when the handler was left behind */
+  end<T>(outcome: Outcome<T> | undefined): Promise<Ended<T>>;
+}
+
+/** @param leaveBehind gives up waiting for a suspended handler */
+function createLoop(round: Round, call: { over: boolean }, leaveBehind: () => void): Loop {
   const { journal, answers, complete, recorder } = round;
   const questions = new Map<string, { asked: Asked; request: InputRequest }>();
   const valid = new Map<string, { print: string; answer: JsonObject }>();
@@ -77,13 +112,8 @@ export async function runLinear<T>(round: Round, handler: (linear: Linear) => T 
   const reading = new Set<Promise<unknown>>();
   let begun: Promise<void> | undefined;
   let suspended = false;
-  let over = false;
   let refused: { error: unknown } | undefined;
   let grace: NodeJS.Timeout | undefined;
-  let leaveBehind: () => void = () => undefined;
-  const leftBehind = new Promise<undefined>((resolve) => {
-    leaveBehind = () => resolve(undefined);
-  });
 
   let announce: () => void = () => undefined;
   const suspension = new Promise<void>((resolve) => {
@@ -101,7 +131,7 @@ export async function runLinear<T>(round: Round, handler: (linear: Linear) => T 
   }
   function checkOpen(what: string): void {
     if (suspended) throw new Suspension([...questions.keys()].join(", ") || what);
-    if (!over) return;
+    if (!call.over) return;
     throw new TenonError(
       `${what}: the call was answered already; wait for everything a handler starts before it returns`,
       {
@@ -190,46 +220,42 @@ export async function runLinear<T>(round: Round, handler: (linear: Linear) => T 
     return result[0] as V; // what later runs will see
   }
 
-  const work = (async (): Promise<T> =>
-    handler({
-      ask: (prepare) => track(running, ask(prepare)),
-      step: (key, fn) => track(running, step(key, fn)),
-      isOpen: () => !over,
-    }))();
-  const outcome = await Promise.race([
-    work.then(
-      (done) => ({ done }),
-      (failed: unknown) => ({ failed }),
-    ),
-    leftBehind,
-  ]);
-  // a step that still runs beside the question must be recorded, or it would run again
-  await settled(running);
-  over = true;
-  clearTimeout(grace);
+  async function end<T>(outcome: Outcome<T> | undefined): Promise<Ended<T>> {
+    // a step that still runs beside the question must be recorded, or it would run again
+    // looked at and closed in one go: what starts between the two would have an effect nobody records
+    while (running.size > 0) await settled(running);
+    call.over = true;
+    clearTimeout(grace);
 
-  if (refused) return { refused: refused.error };
-  if (questions.size > 0) {
-    const asked = [...questions].map(([key, question]) => [key, question.asked] as const);
-    const consumed = complete && (unanswered.size === 0 || begun !== undefined);
-    if (consumed) {
-      for (const [key, answered] of valid) journal.answers.set(key, answered);
-      journal.asked = new Map(asked);
-      journal.given = new Map();
-    } else {
-      journal.asked = new Map([...[...journal.asked].filter(([key]) => reached.has(key)), ...asked]);
-      journal.given = new Map([...valid].map(([key, { answer }]) => [key, answer]));
+    if (refused) return { refused: refused.error };
+    if (questions.size > 0) {
+      const asked = [...questions].map(([key, question]) => [key, question.asked] as const);
+      const consumed = complete && (unanswered.size === 0 || begun !== undefined);
+      if (consumed) {
+        for (const [key, answered] of valid) journal.answers.set(key, answered);
+        journal.asked = new Map(asked);
+        journal.given = new Map();
+      } else {
+        journal.asked = new Map([...[...journal.asked].filter(([key]) => reached.has(key)), ...asked]);
+        journal.given = new Map([...valid].map(([key, { answer }]) => [key, answer]));
+      }
+      return { questions: new Map([...questions].map(([key, { request }]) => [key, request])), consumed };
     }
-    return { questions: new Map([...questions].map(([key, { request }]) => [key, request])), consumed };
+    if (suspended) {
+      const missing = [...journal.asked.keys()].filter((key) => !answers.has(key));
+      return {
+        failed: new TenonError(
+          `The handler no longer asks "${missing.join('", "')}", which this call waits for: it changed between two rounds`,
+          { code: "question_changed", data: { missing } },
+        ),
+      };
+    }
+    return outcome ?? { failed: new Suspension("none") }; // left behind only when suspended: handled above
   }
-  if (suspended) {
-    const missing = [...journal.asked.keys()].filter((key) => !answers.has(key));
-    return {
-      failed: new TenonError(
-        `The handler no longer asks "${missing.join('", "')}", which this call waits for: it changed between two rounds`,
-        { code: "question_changed", data: { missing } },
-      ),
-    };
-  }
-  return outcome ?? { failed: new Suspension("none") }; // left behind only when suspended: handled above
+
+  return {
+    ask: (prepare) => track(running, ask(prepare)),
+    step: (key, fn) => track(running, step(key, fn)),
+    end,
+  };
 }

@@ -11,7 +11,7 @@ import { type Claim, type ClaimRequest, claimOrWait, type Lease, LeaseLost, type
 import { readAnswer } from "./asking.ts";
 import type { Exchange } from "./context.ts";
 import { emptyJournal, type Journal, packJournal, type StepResult, unpackJournal } from "./journal.ts";
-import { type Linear, type Recorder, runLinear } from "./linear.ts";
+import { type Linear, type Recorder, type Round, runLinear } from "./linear.ts";
 import type { ServerLog } from "./log.ts";
 import { refuse, type Seal } from "./seal.ts";
 
@@ -140,7 +140,7 @@ export async function answerOnce<T>(
   keeping: Keeping,
   exchange: Exchange,
   target: Target,
-  handler: (linear: Linear, journal: Journal) => T | Promise<T>,
+  handler: (linear: Linear, journal: () => Journal) => T | Promise<T>,
   wire: Wire<T>,
 ): Promise<Result> {
   const principal = principalOf(exchange);
@@ -150,22 +150,27 @@ export async function answerOnce<T>(
     const { id, journal } = await openState(keeping, exchange.requestState, binding);
     const answers = answersOf(journal, exchange.inputResponses ?? {});
     const round = { id, journal, answers, complete: answers.size === journal.asked.size };
-    if (!round.complete) return runRound(keeping, exchange, binding, round, undefined, handler, wire);
+    if (!round.complete) return runRound(keeping, exchange, binding, () => round, undefined, handler, wire);
     const request = { key: `state:${id}`, digest: digest([...answers].sort()), ttlMs };
     const claim = await claimFor(keeping, request, exchange.signal);
     if (claim.state === "finished") return replay(claim.outcome);
     if (claim.state !== "yours") throw refuse("answered", "The question was answered already, with another answer");
-    return runRound(keeping, exchange, binding, round, claim, handler, wire);
+    return runRound(keeping, exchange, binding, () => round, claim, handler, wire);
   }
   const key = target.idempotent ? idempotencyKeyOf(exchange) : undefined;
-  const begin = (journal: Journal) => ({
+  const begin = (journal: Journal): RoundStart => ({
     id: undefined,
     journal,
     answers: new Map<string, JsonObject>(),
     complete: true,
   });
   if (key === undefined) {
-    return runRound(keeping, exchange, binding, begin(emptyJournal(randomUUID())), undefined, handler, wire);
+    let fresh: RoundStart | undefined; // most calls ask nothing and take no step: they never have a journal
+    const start = (): RoundStart => {
+      fresh ??= begin(emptyJournal(randomUUID()));
+      return fresh;
+    };
+    return runRound(keeping, exchange, binding, start, undefined, handler, wire);
   }
   const record = `call:${digest([principal, target.method, target.name, key])}`;
   const claim = await claimFor(keeping, { key: record, digest: digest(target.args), ttlMs }, exchange.signal);
@@ -176,21 +181,27 @@ export async function answerOnce<T>(
       "The idempotency key was used for a call with other arguments; a new call needs a new key",
     );
   }
-  return runRound(keeping, exchange, binding, begin(emptyJournal(record, record)), claim, handler, wire);
+  const start = begin(emptyJournal(record, record));
+  return runRound(keeping, exchange, binding, () => start, claim, handler, wire);
+}
+
+/** What one round of a call starts from, before what a crash left of it is added. */
+interface RoundStart extends Omit<Round, "recorder"> {
+  /** The state it answers; undefined in the first round. */
+  readonly id: string | undefined;
 }
 
 async function runRound<T>(
   keeping: Keeping,
   exchange: Exchange,
   binding: unknown,
-  round: { id: string | undefined; journal: Journal; answers: ReadonlyMap<string, JsonObject>; complete: boolean },
+  start: () => RoundStart,
   claim: Yours | undefined,
-  handler: (linear: Linear, journal: Journal) => T | Promise<T>,
+  handler: (linear: Linear, journal: () => Journal) => T | Promise<T>,
   wire: Wire<T>,
 ): Promise<Result> {
-  const { journal } = round;
   for (const [step, result] of Object.entries(claim?.progress ?? {})) {
-    journal.steps.set(step, result as unknown as StepResult); // recorded below
+    start().journal.steps.set(step, result as unknown as StepResult); // recorded below
   }
   const { store } = keeping;
   const recorder: Recorder | undefined = claim && {
@@ -201,6 +212,7 @@ async function runRound<T>(
   /** Keeps the outcome: for this round's state, and for the whole call where it has a record. */
   const keep = async (outcome: Outcome): Promise<void> => {
     if (!claim) return;
+    const { journal } = start();
     const also = journal.record !== undefined && journal.record !== claim.lease.key ? [journal.record] : [];
     await store.finish(claim.lease, toJson(outcome), { ttlMs: keeping.questionTtlMs, also });
   };
@@ -212,13 +224,17 @@ async function runRound<T>(
       .catch((error: unknown) => keeping.log("warning", "releasing a lease failed", { error }));
   };
   try {
-    const ended = await runLinear({ ...round, recorder }, (linear) => handler(linear, journal));
+    const ended = await runLinear<T>(
+      () => ({ ...start(), recorder }),
+      (linear) => handler(linear, () => start().journal),
+    );
     if ("refused" in ended) {
       await letGo();
       return wire.failed(ended.refused);
     }
     if ("questions" in ended) {
-      const id = ended.consumed || round.id === undefined ? randomUUID() : round.id;
+      const { id: answered, journal } = start();
+      const id = ended.consumed || answered === undefined ? randomUUID() : answered;
       const result: InputRequiredResult = inputRequired({
         inputRequests: Object.fromEntries(ended.questions),
         requestState: await closeState(keeping, journal, binding, id),
