@@ -99,7 +99,7 @@ function play(program: Op) {
         exchange,
         { method: "tools/call", name: "t", args: {} },
         async (linear) => {
-          const pages = { open: () => Promise.reject(new Error()), completed: async () => undefined };
+          const pages = () => ({ open: () => Promise.reject(new Error()), completed: async () => undefined });
           const ctx = createAsking(linear, { era: "modern", capabilities: { elicitation: {} }, pages });
           await run(program, "p", ctx, out, () => {
             if (!cutOff) return;
