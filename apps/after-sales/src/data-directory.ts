@@ -6,6 +6,17 @@ function nearestExisting(path: string): string {
   return existsSync(path) ? path : nearestExisting(dirname(path));
 }
 
+/** One directory after the other: a recursive mkdir never returns where the system refuses, as below /proc (Node 20). */
+function makeDirectories(path: string): void {
+  if (existsSync(path)) return;
+  makeDirectories(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (!existsSync(path)) throw error; // else another process was quicker
+  }
+}
+
 /**
  * The data directory's absolute path, made when it is missing.
  * @throws ConfigError `code: "data_directory"` saying why it cannot be written
@@ -16,7 +27,7 @@ export function openDataDirectory(path: string): string {
   try {
     // mkdir says of a read-only file system that the directory above does not exist
     accessSync(nearestExisting(absolute), constants.W_OK);
-    mkdirSync(absolute, { recursive: true, mode: 0o700 });
+    makeDirectories(absolute);
     writeFileSync(probe, "");
     rmSync(probe);
     return absolute;
@@ -29,6 +40,7 @@ export function openDataDirectory(path: string): string {
       ENOSPC: "the disk is full",
       ENOTDIR: "a part of the path is a file",
       EEXIST: "it is a file",
+      ENOENT: "no directory can be made there",
     };
     throw new ConfigError(
       `The data directory ${absolute} cannot be written: ${why[code] ?? (cause instanceof Error ? cause.message : String(cause))}. Choose another with --data`,

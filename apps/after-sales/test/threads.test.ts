@@ -4,6 +4,22 @@ import { dataDirectory, openChat, refunds, talk } from "./desk.ts";
 const SMALL = "ORD-001 耳机坏了，请退款";
 const LARGE = "ORD-003 屏幕坏了，请退款";
 
+describe("leaving at a question", () => {
+  it.each([
+    ["an approval", ["ORD-003 屏幕坏了，请退款", "quit"]],
+    ["the server's own confirmation", ["ORD-003 屏幕坏了，请退款", "approve", "退出"]],
+  ])("of %s by the usual words keeps it for the next start", async (_, lines) => {
+    const data = dataDirectory();
+    const left = await talk(data, lines);
+    expect(left).toContain("这个问题会保留");
+    expect(left).toContain("再见");
+    expect(refunds(data)).toEqual([]);
+    const back = await talk(data, [...(lines.length === 2 ? ["approve"] : []), "1", "quit"]);
+    expect(back).toContain("上次有一个问题还没有回答：");
+    expect(refunds(data)).toEqual(["ORD-003"]);
+  });
+});
+
 describe("an open question", () => {
   it("outlives the end of the input, leaves other threads alone, and is answered by the next start", async () => {
     const data = dataDirectory();

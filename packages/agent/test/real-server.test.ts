@@ -127,14 +127,14 @@ describe("an agent with a real server over HTTP", () => {
   });
 
   it("a question that waited too long is asked again", async () => {
-    const shop = await startShop({ questionTtlSeconds: 1 });
+    const shop = await startShop({ questionTtlSeconds: 3 });
     const drive = await startAgent(shop.url, new MemorySaver(), [refund]);
     const errors: Array<string | undefined> = [];
     const result = await drive("go", {
       ask: async (question) => {
         if (question.kind === "elicitation") {
           errors.push(question.error);
-          if (errors.length === 1) await new Promise((resolve) => setTimeout(resolve, 2200));
+          if (errors.length === 1) await new Promise((resolve) => setTimeout(resolve, 4_500));
         }
         return answering(question);
       },

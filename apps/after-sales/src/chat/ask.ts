@@ -9,6 +9,7 @@ import {
 import { isRecord } from "@tenon/core";
 import { clean } from "../clean.ts";
 import type { Texts } from "../texts/index.ts";
+import { isQuit } from "./commands.ts";
 import type { Lines } from "./lines.ts";
 
 /** How the terminal asks a person: where to read and write, in which language, until when. */
@@ -16,6 +17,8 @@ interface Asking {
   lines: Lines;
   t: Texts;
   signal: AbortSignal;
+  /** The person leaves the conversation; the question stays open. */
+  leave(): void;
 }
 
 type Decision = QuestionAction["decisions"][number];
@@ -94,6 +97,10 @@ async function readDecision(
   line: string,
 ): Promise<ApprovalDecision | "again" | undefined> {
   const { lines, t } = asking;
+  if (isQuit(line)) {
+    asking.leave();
+    return undefined;
+  }
   const [, word = "", rest = ""] = /^\s*(\S*)\s*(.*)$/s.exec(line.replace(/[:：]/, " ")) ?? [];
   const decision = WORDS[word.toLowerCase()];
   if (!decision || !action.decisions.includes(decision)) {
@@ -158,6 +165,10 @@ async function fill(asking: Asking, field: Field): Promise<{ value: unknown } | 
     const line = await nextAnswer(asking, prompt);
     if (line === undefined) return undefined;
     const word = line.trim();
+    if (field.kind !== "text" && isQuit(word)) {
+      asking.leave();
+      return undefined;
+    }
     const leave = LEAVE[word.toLowerCase()];
     if (leave) return leave;
     if (word === "" && field.default !== undefined) return { value: field.default };

@@ -45,6 +45,10 @@ export async function chat(options: ChatOptions): Promise<void> {
   const serverTitle = (server: string): string => t.offline.serverNames[server] ?? clean(server);
   const render = createRenderer(lines.write, t, serverTitle);
   const down = new Set<ServerName>();
+  let left = false;
+  const leave = (): void => {
+    left = true;
+  };
 
   /** Says when a server went away or came back, once each. */
   function reportServers(): void {
@@ -70,7 +74,7 @@ export async function chat(options: ChatOptions): Promise<void> {
         context: user,
         signal,
         exclusive: (work) => threads.exclusive(threadId, work),
-        ask: (question) => askPerson(question, { lines, t, signal, serverTitle }),
+        ask: (question) => askPerson(question, { lines, t, signal, serverTitle, leave }),
         onEvent: render.event,
       });
       render.endLine();
@@ -96,7 +100,7 @@ export async function chat(options: ChatOptions): Promise<void> {
     await turn(first, undefined);
   }
 
-  while (!signal.aborted) {
+  while (!signal.aborted && !left) {
     const line = await lines.next(`\n${t.chat.prompt}`, signal);
     if (line === undefined) break;
     if (line.trim() === "") {

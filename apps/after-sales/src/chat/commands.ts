@@ -9,6 +9,11 @@ export type Spoken = { message: string } | { done: string } | { quit: true };
 
 const QUIT = new Set(["quit", "exit", "q", "退出", "/quit", "/exit"]);
 
+/** Whether a line says that the person wants to leave. */
+export function isQuit(line: string): boolean {
+  return QUIT.has(line.trim().toLowerCase());
+}
+
 /** `order_id=ORD-001 amount="299.00"` → its parts. */
 function parsePairs(text: string): Record<string, string> {
   return Object.fromEntries(
@@ -43,7 +48,7 @@ export async function interpret(
   },
 ): Promise<Spoken> {
   const text = line.trim();
-  if (QUIT.has(text.toLowerCase())) return { quit: true };
+  if (isQuit(text)) return { quit: true };
   const [, name, rest = ""] = /^\/([\w-]+)\s*(.*)$/s.exec(text) ?? [];
   if (name === undefined || name === "tool") return { message: await withAttachments(desk, text, t, context.write) };
   switch (name) {

@@ -162,6 +162,8 @@ function step(desk: Desk, wish: Wish): Step {
       return sms(desk, wish.phone, wish.content);
     case "policy":
       return policy(desk, wish.about);
+    case "unclear_batch":
+      return { say: desk.t.offline.unclearBatch(wish.orderIds.join(desk.t.lang === "zh" ? "、" : ", ")) };
     case "which_order":
       return { say: desk.t.offline.needOrder };
   }

@@ -164,6 +164,61 @@ describe("saying not to refund", () => {
   });
 });
 
+describe("a batch, which nobody approves", () => {
+  it.each([
+    "ORD-002、ORD-004 由于产品质量问题，请批量退款",
+    "ORD-002、ORD-004 由于产品质量问题，请退款",
+    "Please refund ORD-002 and ORD-004 as a batch, quality problem",
+    "ORD-002 and ORD-004 have quality problems, please refund",
+    "Refund ORD-002 and ORD-004, quality problem",
+    "ORD-002 and ORD-004 have product quality problems, please refund",
+    "Please process a batch refund for ORD-002 and ORD-004 due to product quality issues.",
+    "ORD-002, ORD-004: product quality issue, please refund",
+    "Batch refund ORD-002 and ORD-004 because of quality problems",
+    "Could you please refund ORD-002 and ORD-004?",
+    "我想退款ORD-001和ORD-002，质量问题",
+    "ORD-002、ORD-004质量有问题，请批量退款",
+    "Please batch refund ORD-002 and ORD-004 for quality problems",
+    "Due to product quality issues, please refund ORD-002 and ORD-004",
+    "由于产品质量问题，请为 ORD-002、ORD-004 批量退款",
+    "I'd like a refund for ORD-002 and ORD-004, they are broken",
+    "ORD-002 and ORD-004 are defective, refund both please",
+    "refund ord-2, ord-4",
+  ])("is made of plain words: %s", (message) => {
+    expect(understand(message, []).map(({ kind }) => kind)).toEqual(["batch"]);
+  });
+  it.each([
+    "refund ORD-001, leave ORD-002 and ORD-003 alone",
+    "are ORD-001 and ORD-002 refunded already?",
+    "Has my refund for ORD-001 and ORD-002 arrived yet?",
+    "Can I get a refund policy for ORD-001 and ORD-002?",
+    "Tell me the refund rules, my orders are ORD-001, ORD-002",
+    "Would it be possible to refund ORD-001 and ORD-002, or should I wait?",
+    "ORD-001和ORD-002能退款吗",
+    "refund ORD-001 and ORD-003, keep ORD-002",
+    "refund all but ORD-001 and ORD-002",
+    "ORD-001退款，ORD-002不退",
+    "ORD-001 和 ORD-003 退款，ORD-002 留下",
+    "please hold off on refunding ORD-001 and ORD-002",
+    "I refuse a refund for ORD-001 and ORD-002",
+    "Avoid refunding ORD-001 and ORD-002",
+    "Undo the refunds of ORD-001 and ORD-002",
+    "I haven't decided whether to refund ORD-001 and ORD-002",
+    "Are ORD-001 and ORD-002 refunded?",
+    "How long does a refund take for ORD-001 and ORD-002?",
+    "How do I refund ORD-001 and ORD-002?",
+    "Is it possible to return ORD-001 and ORD-002 for a refund?",
+    "What happens if I refund ORD-001 and ORD-002?",
+    "refund status of ORD-001 and ORD-002",
+    "Compare ORD-001 and ORD-002 refund status",
+    "ORD-001和ORD-002怎么退款",
+    "ORD-001和ORD-002退款要多久",
+    "ORD-001和ORD-002要不要退款呢",
+  ])("is asked back about, or is none: %s", (message) => {
+    expect(understand(message, []).map(({ kind }) => kind)).not.toContain("batch");
+  });
+});
+
 describe("anything else", () => {
   check([
     ["你好", []],

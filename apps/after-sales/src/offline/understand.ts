@@ -5,6 +5,8 @@ export type Wish =
   | { kind: "batch"; orderIds: readonly string[]; reason: string | undefined }
   /** A refund is spoken of in order not to have it. */
   | { kind: "no_refund" }
+  /** Several orders and a refund are spoken of, but not plainly asked for: nothing is done without asking back. */
+  | { kind: "unclear_batch"; orderIds: readonly string[] }
   | { kind: "sms"; phone: string | undefined; content: string | undefined }
   | { kind: "policy"; about: string }
   /** An order is meant, but none was named, here or before. */
@@ -38,6 +40,35 @@ const UNWANTED: readonly RegExp[] = [
 /** A refund that was made already is told about, not asked for. */
 const REPORTED =
   /(?:已经?|成功|完成)退款|退款(?:已|成功|完成|到账|金额|进度|状态|记录)|\brefund\b.*\b(?:has been|was|is) (?:accepted|made|successful)|\b(?:has|have|had|was|were|been|is|are) (?:already )?refunded/i;
+
+/** A question, not an order; "could you refund …?" is a polite one. */
+const QUESTION =
+  /(?<!\b(?:can|could|would|will) you\b[^?？]*)[?？]|吗|呢|怎么|怎样|如何|能否|能不能|可不可以|是否|要不要|多久|什么|哪/i;
+const ASKED_FIRST = /^\s*(?:is|are|was|were|has|have|had|did|do|does|how|what|when|why|which|should|may|if|whether)\b/i;
+/** Something is left out, or not decided. */
+const LEFT_OUT =
+  /\b(?:but|except|excluding|leave|keep|not|without|other than|instead|undo|refuse|avoid|hold|wait|whether|unless|if|decided|compare|status)\b|n['’]t\b|不|别|除|留|以外|勿|先/i;
+const DEFECT =
+  /(?:(?:有|存在|出现|因|为|的|是)*(?:产品|商品|货物?)?的?(?:质量|品质)?的?(?:有|存在|出现|不好)?(?:问题|故障|瑕疵|缺陷)了?|坏了|破损|损坏|发错货?了?|\b(?:(?:have|has|had|with|of|is|are|was|were|a|the|some)\s+)*(?:(?:product|goods|item)\s+)?(?:quality\s+)?(?:problems?|issues?|defects?|broken|faulty|damaged|defective)\b)/gi;
+const FILLER =
+  /批量|退款|退钱|退掉|退货款|处理|办理|进行|申请|需要|请|帮我|帮忙|麻烦|我要|我想要?|给我|给|为|把|将|对|两个|几个|三个|这些?|个|单|订单|号|都|全部|一起|一下|一并|吧|谢谢|您好?|你好?|和|与|及|以及|跟|、|(?:i['’]d|refund(?:s|ed|ing)?|money back|batch|please|kindly|process|issue|make|give|can|could|would|will|you|i|we|me|us|need|want|like|to|get|a|an|the|for|of|as|on|in|both|all|orders?|numbers?|and|with|my|our|these|those|two|three|them|together|thanks?|thank|hi|hello)(?![a-z])/gi;
+
+/**
+ * Whether a message plainly asks to refund several orders. A batch needs no approval, so nothing but orders, the wish and a
+ * reason may be in it: what is left over may mean anything.
+ */
+function isPlainBatch(text: string): boolean {
+  if (QUESTION.test(text) || ASKED_FIRST.test(text) || LEFT_OUT.test(text)) return false;
+  return text.split(CLAUSES).every((clause) => {
+    if (!REFUND.test(clause) && orderIdsIn(clause).length === 0) return true; // a reason
+    const rest = clause
+      .replace(ORDER, " ")
+      .replace(/(?:由于|因为|because of|because|due to|since|for reason of).*$/i, " ")
+      .replace(DEFECT, " ")
+      .replace(FILLER, " ");
+    return !/[\p{L}\p{N}]/u.test(rest);
+  });
+}
 
 /** `ord-1` → `ORD-001`. */
 function normalise(id: string): string {
@@ -94,7 +125,8 @@ function refundWish(spoken: string, latest: string | undefined): Wish {
   const [only = latest] = named;
   const reason = reasonIn(rest);
   if (only === undefined) return { kind: "which_order" };
-  return named.length > 1 ? { kind: "batch", orderIds: named, reason } : { kind: "refund", orderId: only, reason };
+  if (named.length < 2) return { kind: "refund", orderId: only, reason };
+  return isPlainBatch(spoken) ? { kind: "batch", orderIds: named, reason } : { kind: "unclear_batch", orderIds: named };
 }
 
 /**

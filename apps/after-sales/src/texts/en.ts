@@ -88,6 +88,8 @@ export const en: Texts = {
       '- look up an order, e.g. "Look up order ORD-001"\n- refund, e.g. "ORD-003 the screen is broken, please refund"\n- refund a batch, e.g. "Refund ORD-002 and ORD-004, quality problem"\n' +
       '- send a text message, e.g. "Text 18812345678, content: refunded"\n- answer from the return policy\n- call a tool directly: /tool name {arguments}',
     defaultReason: "requested by the user",
+    unclearBatch: (ids) =>
+      `A batch is refunded without a further approval, so I act on plain words only; nothing was refunded. Say "Please refund ${ids}" to refund them, or "look up ${ids}" to look them up.`,
     needOrder: "Which order? Please give me its number, e.g. ORD-001.",
     needPhone: "Which phone number should get the message (11 digits, starting with 1)?",
     needContent: 'What should the message say? For example "content: ORD-001 is refunded".',
