@@ -1,5 +1,5 @@
 import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
-import { type Era, META } from "@tenon/core";
+import { type Era, type Json, META, toJson } from "@tenon/core";
 import type { LinearContext } from "./asking.ts";
 import type { LogLevel, ServerLog } from "./log.ts";
 import type { Notifier } from "./notify.ts";
@@ -120,6 +120,15 @@ interface ContextParts<Lifespan> {
   isOpen(): boolean;
 }
 
+/** What JSON can carry of a log message; a log line that nobody awaits must never fail. */
+function loggable(data: unknown): Json {
+  try {
+    return toJson(data, "log data");
+  } catch (error) {
+    return error instanceof Error ? `(${error.message})` : String(error);
+  }
+}
+
 /** The part of a context that comes from the request; what most handlers never look at is made when it is asked for. */
 class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   readonly progress: ToolContext["progress"];
@@ -208,10 +217,11 @@ class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   }
 
   #level(name: LogLevel): LogFunction {
-    return async (data, { logger, extra } = {}) => {
+    return async (given, { logger, extra } = {}) => {
+      const data = loggable(given);
       this.#parts.log(name, typeof data === "string" ? data : JSON.stringify(data), { of: this.#parts.name, ...extra });
       if (this.#exchange.signal.aborted || !this.#parts.isOpen()) return;
-      const payload = extra === undefined ? data : { msg: data, extra };
+      const payload = extra === undefined ? data : { msg: data, extra: loggable(extra) };
       await this.#exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
     };
   }

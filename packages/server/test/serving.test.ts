@@ -146,6 +146,22 @@ describe("log messages", () => {
   });
 });
 
+describe("a log message that JSON cannot carry", () => {
+  it("is said in words instead of failing where nobody waits for it", async () => {
+    const odd = createServer({ name: "odd", version: "1.0.0", logSink: (entry) => logged.push(entry) });
+    odd.tool("t", {}, (_, ctx) => {
+      void ctx.log.info({ n: 1n });
+      return "ok";
+    });
+    const { url: at } = await odd.listen({ port: 0 });
+    const client = await connect(at, "modern");
+    expect(textOf(await client.callTool({ name: "t" }))).toBe("ok");
+    expect(logged.map((entry) => entry.message)).toContainEqual(expect.stringContaining("log data.n is a bigint"));
+    await client.close();
+    await odd.close();
+  });
+});
+
 describe("the HTTP side", () => {
   it("refuses a foreign Host and a foreign Origin", async () => {
     const rebound = await new Promise<number>((resolve, reject) => {
