@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "@tenon/core";
 
@@ -6,10 +6,15 @@ function nearestExisting(path: string): string {
   return existsSync(path) ? path : nearestExisting(dirname(path));
 }
 
-/** One directory after the other: a recursive mkdir never returns where the system refuses, as below /proc (Node 20). */
-function makeDirectories(path: string): void {
-  if (existsSync(path)) return;
-  makeDirectories(dirname(path));
+/**
+ * One directory after the other: a recursive mkdir never returns where the system refuses, as below /proc (Node 20).
+ * @param occupied the error code when something else has the name
+ */
+function makeDirectories(path: string, occupied = "EEXIST"): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory()) return;
+  if (found) throw Object.assign(new Error(`${path} is no directory`), { code: occupied });
+  makeDirectories(dirname(path), "ENOTDIR");
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
