@@ -11,7 +11,7 @@ import { readArguments } from "./arguments.ts";
 import { createAsking, type LinearContext } from "./asking.ts";
 import type { CacheHints } from "./cache.ts";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
-import { errorReference, ToolError } from "./errors.ts";
+import { maskFailure, ToolError } from "./errors.ts";
 import type { Extensions } from "./extensions.ts";
 import { runOnion } from "./middleware/onion.ts";
 import { requestOf } from "./middleware/request.ts";
@@ -61,10 +61,7 @@ function unknownName(kind: string, name: unknown, known: Iterable<string>): Prot
 function describeFailure(service: Service, what: string, error: unknown): string {
   if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
   if (error instanceof ToolError) return error.message;
-  const reference = errorReference();
-  service.log("error", `${what} failed`, { reference, error });
-  const detail = service.exposeErrors ? `: ${error instanceof Error ? error.message : String(error)}` : "";
-  return `${what} failed (reference ${reference})${detail}`;
+  return maskFailure(service.log, what, error, service.exposeErrors);
 }
 
 /** Runs a handler as a linear function with its context, and flushes what it reported last. */

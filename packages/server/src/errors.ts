@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { TenonError } from "@tenon/core";
+import type { ServerLog } from "./log.ts";
 
 /**
  * An error a tool's author wants the model to read: its message reaches the model verbatim. Anything else that a handler
@@ -41,6 +42,17 @@ export function isSuspension(error: unknown): boolean {
 const ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 
 /** A short reference that connects what a caller saw with what the log holds. */
-export function errorReference(): string {
+function errorReference(): string {
   return [...randomBytes(6)].map((byte) => ALPHABET[byte % ALPHABET.length]).join("");
+}
+
+/**
+ * What a caller may read about an unexpected error: a reference, under which the log has all of it.
+ * @param exposed adds the error's message, for development
+ */
+export function maskFailure(log: ServerLog, what: string, error: unknown, exposed: boolean): string {
+  const reference = errorReference();
+  log("error", `${what} failed`, { reference, error });
+  const detail = exposed ? `: ${error instanceof Error ? error.message : String(error)}` : "";
+  return `${what} failed (reference ${reference})${detail}`;
 }

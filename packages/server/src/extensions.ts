@@ -18,7 +18,7 @@ import {
   validate,
 } from "@tenon/core";
 import type { ClientDescription, Exchange } from "./context.ts";
-import { errorReference, ToolError } from "./errors.ts";
+import { maskFailure, ToolError } from "./errors.ts";
 import type { ServerLog } from "./log.ts";
 
 /** What an extension's method gets besides its parameters. */
@@ -126,10 +126,7 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
       const data = isRecord(error.data) ? error.data : error.data === undefined ? {} : { data: error.data };
       return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, { ...data, code: error.code });
     }
-    const reference = errorReference();
-    log("error", `${name} failed`, { reference, error });
-    const detail = exposeErrors ? `: ${error instanceof Error ? error.message : String(error)}` : "";
-    return new ProtocolError(ProtocolErrorCode.InternalError, `${name} failed (reference ${reference})${detail}`);
+    return new ProtocolError(ProtocolErrorCode.InternalError, maskFailure(log, name, error, exposeErrors));
   }
 
   return {
