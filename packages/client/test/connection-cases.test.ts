@@ -32,7 +32,7 @@ describe("C1: a legacy HTTP server that forgets its sessions", () => {
   });
 
   it("is a typed error when it forgets the new one too", async () => {
-    const server = await start(stubHttp({ era: "legacy", onCall: (request, reply) => reply.http(404, {}, "gone") }));
+    const server = await start(stubHttp({ era: "legacy", onCall: (_, reply) => reply.http(404, {}, "gone") }));
     const client = connect({ s: server.config });
     await client.listTools();
     await expect(client.callTool("s", "t")).rejects.toMatchObject({ code: "session_lost", maybeExecuted: false });
