@@ -228,6 +228,7 @@ async function runRound<T>(
       () => ({ ...start(), recorder }),
       (linear) => handler(linear, () => start().journal),
     );
+    if ("unrecorded" in ended) throw ended.unrecorded;
     if ("refused" in ended) {
       await letGo();
       return wire.failed(ended.refused);

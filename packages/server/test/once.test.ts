@@ -206,6 +206,28 @@ describe("a store", () => {
       paid: 5,
     });
   });
+  it("that fails before the first effect consumes nothing", async () => {
+    const store = createMemoryStore();
+    let down = true;
+    const flaky: OutcomeStore = {
+      ...store,
+      begin: (lease) => (down ? Promise.reject(new Error("password=hunter2")) : store.begin(lease)),
+    };
+    const one = make({ store: flaky });
+    const asked = await post(one, "tools/call", pay);
+    const attempts = [
+      () => post(one, "tools/call", { ...pay, ...answering(asked, yes) }),
+      () => post(one, "tools/call", { name: "keyed", arguments: { n: 1 } }, { idempotencyKey: "k" }),
+    ];
+    for (const attempt of attempts) {
+      down = true;
+      expect((await attempt()).error?.message).toMatch(/^\w+ failed \(reference \w+\)$/);
+      expect(effects).toEqual([]);
+      down = false;
+      expect((await attempt()).result?.isError).toBeUndefined();
+      expect(effects.splice(0).length).toBeGreaterThan(0);
+    }
+  });
 });
 
 describe("several questions of one round", () => {
