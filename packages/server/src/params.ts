@@ -27,8 +27,8 @@ const texts: Parameter = {
 };
 
 /** A method that takes a cursor and nothing else. */
-export const LIST: Shape = { params: { cursor: optional(text) } };
-const SHAPES: ReadonlyMap<string, Shape> = new Map([
+const LIST: Shape = { params: { cursor: optional(text) } };
+const SHAPES: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ["tools/call", { params: { name: text, arguments: optional(object) }, named: "name" }],
   ["prompts/get", { params: { name: text, arguments: optional(texts) }, named: "name" }],
   ["resources/read", { params: { uri: text }, named: "uri" }],
@@ -38,7 +38,52 @@ const SHAPES: ReadonlyMap<string, Shape> = new Map([
   ["resources/templates/list", LIST],
 ]);
 
-/** The shape of a method's parameters; undefined for a method whose parameters we do not know. */
+const hasTexts = (value: unknown, ...names: readonly string[]): boolean =>
+  isRecord(value) && names.every((name) => isText(value[name]));
+const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+/** Methods that only the protocol layer answers, or that are too seldom for a short way. */
+const OTHERS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
+  [
+    "completion/complete",
+    {
+      params: {
+        ref: {
+          fits: (ref) =>
+            isRecord(ref) &&
+            ((ref.type === "ref/prompt" && hasTexts(ref, "name")) ||
+              (ref.type === "ref/resource" && hasTexts(ref, "uri"))),
+          expected: 'a "ref/prompt" with a name or a "ref/resource" with a uri',
+        },
+        argument: { fits: (value) => hasTexts(value, "name", "value"), expected: "an object with a name and a value" },
+        context: optional({
+          fits: (value) => isRecord(value) && (value.arguments === undefined || texts.fits(value.arguments)),
+          expected: "an object with arguments that are all text",
+        }),
+      },
+    },
+  ],
+  [
+    "logging/setLevel",
+    { params: { level: { fits: (level) => LEVELS.some((known) => known === level), expected: LEVELS.join(" or ") } } },
+  ],
+  ["resources/subscribe", { params: { uri: text } }],
+  ["resources/unsubscribe", { params: { uri: text } }],
+  [
+    "initialize",
+    {
+      params: {
+        protocolVersion: text,
+        capabilities: { fits: isRecord, expected: "an object" },
+        clientInfo: {
+          fits: (info) => hasTexts(info, "name", "version"),
+          expected: "an object with a name and a version",
+        },
+      },
+    },
+  ],
+]);
+
+/** The shape of the parameters of a method with a short way to its answer. */
 export const shapeOf = (method: string): Shape | undefined => SHAPES.get(method);
 
 /** A value as an error may show it. */
@@ -79,10 +124,10 @@ const INVALID_PARAMS = -32602;
  * parameters of the wrong kind are refused in words a caller can use.
  * @param message any JSON; what is no request with known parameters comes back as it is
  */
-export function readMessage<T>(message: T): { message: T } | { refusal: Refusal } {
+export function readMessage<T>(message: T): { message: T } | { refusal: Refusal; method: string } {
   if (!isRecord(message) || message.jsonrpc !== "2.0" || typeof message.method !== "string") return { message };
   const { id, method, params = {} } = message;
-  const shape = SHAPES.get(method);
+  const shape = SHAPES.get(method) ?? OTHERS.get(method);
   if (!shape || !isRecord(params) || (typeof id !== "string" && !Number.isSafeInteger(id))) return { message };
   const whole = "arguments" in shape.params ? wholeArguments(params.arguments) : params.arguments;
   const decoded = whole !== params.arguments;
@@ -92,5 +137,5 @@ export function readMessage<T>(message: T): { message: T } | { refusal: Refusal 
     return { message: decoded ? ({ ...message, params: { ...params, arguments: whole } } as T) : message };
   }
   const error = { code: INVALID_PARAMS, message: `Invalid parameters of ${method}: ${wrong}` };
-  return { refusal: { jsonrpc: "2.0", id: id as string | number, error } }; // a number or a string by the check above
+  return { refusal: { jsonrpc: "2.0", id: id as string | number, error }, method }; // a number or a string by the check above
 }

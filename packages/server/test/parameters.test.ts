@@ -107,6 +107,11 @@ describe.each<[string, () => Promise<Send>]>([
       ["prompts/get", { name: 7 }, "name: expected text, got 7"],
       ["resources/read", { uri: ["a://b"] }, 'uri: expected text, got ["a://b"]'],
       ["tools/list", { cursor: 7 }, "cursor: expected text, got 7"],
+      [
+        "completion/complete",
+        { ref: { type: "ref/prompt" }, argument: {} },
+        'ref: expected a "ref/prompt" with a name or',
+      ],
     ];
     for (const [method, params, message] of refused) {
       const { error } = await send(method, params);

@@ -105,6 +105,11 @@ const both = (send: typeof legacy): Record<string, Raw> => ({
   "a foreign origin": send("tools/list", {}, { headers: { origin: "http://evil.example" } }),
   "a foreign host": send("tools/list", {}, { headers: { host: "evil.example" } }),
   "an encoded body": send("tools/list", {}, { headers: { "content-type": "text/plain" } }),
+  "a content type that only begins like JSON": send(
+    "tools/list",
+    {},
+    { headers: { "content-type": "application/json-x" } },
+  ),
   "a content type with a charset": send(
     "tools/list",
     {},

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import { type Implementation, ProtocolError, type Result } from "@modelcontextprotocol/server";
+import { type Implementation, isJsonContentType, ProtocolError, type Result } from "@modelcontextprotocol/server";
 import { parseBody } from "../body.ts";
 import type { Service } from "../dispatch.ts";
 import type { HttpSide } from "../http.ts";
@@ -134,7 +134,7 @@ export function createFastListener({ service, side, identity, path, otherwise }:
     const plain =
       request.method === "POST" &&
       (url === path || url.startsWith(`${path}?`)) &&
-      headers["content-type"]?.startsWith("application/json") === true &&
+      isJsonContentType(headers["content-type"] ?? null) &&
       headers["content-encoding"] === undefined &&
       Number(headers["content-length"] ?? 0) <= side.maxBodyBytes &&
       headers.host !== undefined &&
