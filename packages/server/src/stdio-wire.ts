@@ -1,6 +1,7 @@
 import { PassThrough, type Writable } from "node:stream";
 import { isJSONRPCRequest, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import { readMessage } from "./params.ts";
 
 /**
  * Standard input and output as a transport that survives the end of the input: the SDK's own closes at once, and the answers
@@ -66,7 +67,13 @@ export class StdioWire implements Transport {
     });
   }
 
-  #receive(message: JSONRPCMessage): void {
+  #receive(given: JSONRPCMessage): void {
+    const read = readMessage(given);
+    if ("refusal" in read) {
+      this.#inner.send(read.refusal).catch((error: unknown) => this.onerror?.(error as Error)); // streams fail with errors
+      return;
+    }
+    const { message } = read;
     // a subscription is open by design: nobody waits for its end
     if (isJSONRPCRequest(message) && message.method !== "subscriptions/listen") this.#running.add(message.id);
     if (!("method" in message) && message.id !== undefined) this.#asked.delete(message.id);

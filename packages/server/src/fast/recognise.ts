@@ -4,6 +4,7 @@ import { type Era, isRecord } from "@tenon/core";
 import type { ClientDescription } from "../context.ts";
 import type { Method } from "../dispatch.ts";
 import { decodeHeader } from "../param-headers.ts";
+import { type Shape, shapeOf, wholeArguments, wrongParams } from "../params.ts";
 import { withValidTrace } from "../trace.ts";
 import { claimsEnvelope, isToken, REVISION, readEnvelope } from "./envelope.ts";
 
@@ -19,31 +20,6 @@ export interface Recognised {
   readonly requestState?: string | undefined;
   readonly inputResponses?: Readonly<Record<string, unknown>> | undefined;
 }
-
-type Check = (value: unknown) => boolean;
-/** How a method's parameters look; a request with any other parameter is not for us. */
-interface Shape {
-  readonly params: Readonly<Record<string, Check>>;
-  /** The parameter that the header `Mcp-Name` repeats. */
-  readonly named?: string;
-}
-
-const isString: Check = (value) => typeof value === "string";
-const texts: Check = (value) => isRecord(value) && Object.values(value).every(isString);
-const optional =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined || check(value);
-const list: Shape = { params: { cursor: optional(isString) } };
-const SHAPES: Readonly<Partial<Record<Method, Shape>>> = {
-  "tools/call": { params: { name: isString, arguments: optional(isRecord) }, named: "name" },
-  "prompts/get": { params: { name: isString, arguments: optional(texts) }, named: "name" },
-  "resources/read": { params: { uri: isString }, named: "uri" },
-  "tools/list": list,
-  "prompts/list": list,
-  "resources/list": list,
-  "resources/templates/list": list,
-};
 
 const MESSAGE_KEYS: ReadonlySet<string> = new Set(["jsonrpc", "id", "method", "params"]);
 const ROUND_KEYS: ReadonlySet<string> = new Set(["requestState", "inputResponses"]);
@@ -81,15 +57,16 @@ function readMessage(body: unknown): Message | undefined {
   for (const key in body) if (!MESSAGE_KEYS.has(key)) return undefined;
   const { id, params = {} } = body;
   if (typeof id !== "string" && !Number.isSafeInteger(id)) return undefined;
-  if (!Object.hasOwn(SHAPES, body.method) || !isRecord(params)) return undefined;
-  const method = body.method as Method; // a key of SHAPES
-  const shape = SHAPES[method] ?? list;
+  const shape = shapeOf(body.method);
+  if (!shape || !isRecord(params)) return undefined;
+  const method = body.method as Method; // the methods with a shape are among ours
   const { _meta: meta = {}, ...given } = params;
   if (!isRecord(meta)) return undefined;
   for (const key in given) {
     if (!Object.hasOwn(shape.params, key) && !(shape.named && ROUND_KEYS.has(key))) return undefined;
   }
-  for (const [key, check] of Object.entries(shape.params)) if (!check(given[key])) return undefined;
+  if (typeof given.arguments === "string") given.arguments = wholeArguments(given.arguments);
+  if (wrongParams(shape, given) !== undefined) return undefined;
   // a number or a string by the check above
   return { id: id as string | number, method, shape, given, meta };
 }
