@@ -116,6 +116,8 @@ export function createHttpSide(
     if (!isJsonContentType(request.headers.get("content-type"))) {
       return rpcError(415, -32000, "Content-Type must be application/json");
     }
+    const encoding = request.headers.get("content-encoding") ?? "identity";
+    if (encoding !== "identity") return rpcError(415, -32000, `Content-Encoding ${encoding} is not supported`);
     const read = await readRequestBody(request, maxBodyBytes);
     if (read.tooLarge) return rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`);
     const parsed = parseBody(read.text);
