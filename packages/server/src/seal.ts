@@ -12,10 +12,11 @@ export interface Seal {
    */
   close(state: unknown, binding: unknown, id?: string): Promise<string>;
   /**
+   * Opens a state also after its time, and says so: whether it may still be used depends on whether it was answered in time.
    * @throws ProtocolError -32602 with `data.reason` `expired` (the caller may start again), `foreign` or `tampered`. A state
    * under a key that is not in the ring is `expired`: the key was replaced too early, or the process has a new one.
    */
-  open(sealed: string, binding: unknown): Promise<{ id: string; state: unknown }>;
+  open(sealed: string, binding: unknown): Promise<{ id: string; state: unknown; expired: boolean }>;
 }
 
 /** Why a state was refused: only `expired` means that the caller may start again. */
@@ -34,6 +35,10 @@ function parseKey(text: string): Uint8Array {
 /** How a state is refused (-32602, `data.reason`). */
 export const refuse = (reason: RefusalReason, message: string): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InvalidParams, message, { reason });
+
+/** The refusal of a state that was not answered in time. */
+export const tooLate = (): ProtocolError =>
+  refuse("expired", "The question can no longer be answered; send the call again without requestState");
 
 /** The state was sealed with a key that is not in the ring. */
 class UnknownKey extends Error {}
@@ -63,12 +68,13 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
       return new EncryptJWT({ s: state, b: digest(binding) })
         .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: newest.id })
         .setJti(id)
-        .setExpirationTime(Math.floor(Date.now() / 1000) + ttlSeconds)
+        .setExpirationTime(Math.ceil(Date.now() / 1000) + ttlSeconds)
         .encrypt(newest.key);
     },
     async open(sealed, binding) {
       const { errors, jwtDecrypt } = await import("jose");
       let payload: Record<string, unknown>;
+      let expired = false;
       try {
         const opened = await jwtDecrypt(
           sealed,
@@ -82,15 +88,17 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
         );
         payload = opened.payload;
       } catch (error) {
-        if (error instanceof UnknownKey || error instanceof errors.JWTExpired) {
-          throw refuse("expired", "The question can no longer be answered; send the call again without requestState");
+        if (error instanceof UnknownKey) throw tooLate();
+        if (!(error instanceof errors.JWTExpired)) {
+          throw refuse("tampered", "The requestState was not made by this server, or was changed on the way");
         }
-        throw refuse("tampered", "The requestState was not made by this server, or was changed on the way");
+        payload = error.payload; // decrypted and authenticated: its time is judged last
+        expired = true;
       }
       if (payload.b !== digest(binding)) {
         throw refuse("foreign", "The requestState belongs to another caller, tool or arguments");
       }
-      return { id: String(payload.jti), state: payload.s };
+      return { id: String(payload.jti), state: payload.s, expired };
     },
   };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createMemoryStore, type OutcomeStore } from "@tenon/store";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { type Caller, createServer, type ServerOptions, type TenonServer, ToolError } from "../src/index.ts";
 import { answering, messages, post, type RawAnswer, textOf, value } from "./raw.ts";
@@ -205,6 +205,71 @@ describe("a store", () => {
     expect(JSON.parse(textOf(await post(one, "tools/call", { ...pay, ...answering(asked, yes) })))).toMatchObject({
       paid: 5,
     });
+  });
+  it("that fails before the first effect consumes nothing", async () => {
+    const store = createMemoryStore();
+    let down = true;
+    const flaky: OutcomeStore = {
+      ...store,
+      begin: (lease) => (down ? Promise.reject(new Error("password=hunter2")) : store.begin(lease)),
+    };
+    const one = make({ store: flaky });
+    const asked = await post(one, "tools/call", pay);
+    const attempts = [
+      () => post(one, "tools/call", { ...pay, ...answering(asked, yes) }),
+      () => post(one, "tools/call", { name: "keyed", arguments: { n: 1 } }, { idempotencyKey: "k" }),
+    ];
+    for (const attempt of attempts) {
+      down = true;
+      expect((await attempt()).error?.message).toMatch(/^\w+ failed \(reference \w+\)$/);
+      expect(effects).toEqual([]);
+      down = false;
+      expect((await attempt()).result?.isError).toBeUndefined();
+      expect(effects.splice(0).length).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe("a question whose time is over", () => {
+  const pass = (seconds: number): void => void vi.setSystemTime(Date.now() + seconds * 1_000);
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
+  afterEach(() => void vi.useRealTimers());
+  it("still has its outcome when it was answered in time: nobody is told to start again", async () => {
+    const one = make({ questionTtlSeconds: 60 });
+    const asked = await post(one, "tools/call", pay);
+    pass(50);
+    const first = await post(one, "tools/call", { ...pay, ...answering(asked, yes) });
+    expect(textOf(first)).toContain("paid");
+    pass(20); // the state's time is over, the outcome is kept from the answer on
+    const again = await post(one, "tools/call", { ...pay, ...answering(asked, yes) });
+    expect([replayed(again), textOf(again)]).toEqual([true, textOf(first)]);
+    for (const script of [no, {}]) {
+      const other = await post(one, "tools/call", { ...pay, ...answering(asked, script) });
+      expect(other.error?.data?.reason).toBe("answered");
+    }
+    expect(effects).toEqual(["pay 5 true"]);
+  });
+  it("is expired when it was not, with or without an answer", async () => {
+    const one = make({ questionTtlSeconds: 60 });
+    const asked = await post(one, "tools/call", pay);
+    pass(70);
+    for (const script of [{}, yes, no, yes]) {
+      const late = await post(one, "tools/call", { ...pay, ...answering(asked, script) });
+      expect(late.error).toMatchObject({ code: -32602, data: { reason: "expired" } });
+    }
+    expect(effects).toEqual([]);
+  });
+  it("is answered, not expired, when only what it had to remember is lost", async () => {
+    const store = createMemoryStore();
+    const lost = { from: false };
+    const one = make({
+      store: { ...store, getBlob: (id) => (lost.from ? Promise.resolve(undefined) : store.getBlob(id)) },
+    });
+    const asked = await post(one, "tools/call", { name: "big" });
+    expect(textOf(await post(one, "tools/call", { name: "big", ...answering(asked, yes) }))).toBe("100000 accept");
+    lost.from = true;
+    const again = await post(one, "tools/call", { name: "big", ...answering(asked, yes) });
+    expect(again.error?.data?.reason).toBe("answered");
   });
 });
 

@@ -21,6 +21,80 @@ beforeEach(() => {
 });
 afterEach(() => server.close());
 
+describe("a handler's mistake is said at once, before anybody is asked", () => {
+  it("two questions under one key", async () => {
+    server.tool("beside", {}, (_, ctx) =>
+      Promise.all(["A?", "B?"].map((message) => ctx.elicit(message, z.string(), { key: "same" }))),
+    );
+    server.tool("again", {}, async (_, ctx) => {
+      const guests = [];
+      for (const _guest of [1, 2]) guests.push(await ctx.elicit("Name of the guest?", z.string(), { key: "guest" }));
+      return guests;
+    });
+    expect(textOf(await call("beside"))).toContain('The question key "same" was used twice in one run');
+    // one after the other: the second must not get the first one's answer
+    const asked = await call("again");
+    const answered = await call("again", answering(asked, { "Name of the guest?": value("Ann") }));
+    expect(textOf(answered)).toContain('The question key "guest" was used twice in one run');
+  });
+  it("a step that asks, since it would take effect again", async () => {
+    server.tool("t", {}, async (_, ctx) =>
+      ctx.step("charge", async () => {
+        effects.push("charged");
+        return (await ctx.elicit("Sure?", z.boolean())).action;
+      }),
+    );
+    const reply = await call("t");
+    expect(textOf(reply)).toContain('ctx.step: the function of "charge" asks a question');
+    expect(reply.result?.requestState).toBeUndefined();
+    expect(effects).toEqual(["charged"]);
+  });
+  it("a shape that cannot be asked for, beside one that can", async () => {
+    const where = z.object({ place: z.object({ street: z.string() }) });
+    server.tool("t", {}, (_, ctx) => ctx.elicitAll({ size: ["S", "M"], where }));
+    expect(textOf(await call("t"))).toContain('the field "place" is a object that a form cannot ask for');
+  });
+});
+
+describe("a step that throws", () => {
+  it("may be tried again in the same run, with the same idempotency key", async () => {
+    const keys: string[] = [];
+    server.tool("t", {}, async (_, ctx) => {
+      const pay = (): Promise<string> =>
+        ctx.step("pay", (id) => {
+          keys.push(id);
+          if (keys.length === 1) throw new Error("the bank did not answer");
+          return "paid";
+        });
+      return pay().catch(pay);
+    });
+    expect(textOf(await call("t"))).toBe("paid");
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(1);
+  });
+});
+
+describe("an accepted answer that is not valid any more", () => {
+  it("is asked again, and the new answer counts", async () => {
+    const taken = new Set<string>();
+    const free = z.string().refine((name) => !taken.has(name));
+    server.tool("t", {}, async (_, ctx) => {
+      const name = await ctx.elicit("Name?", free);
+      const sure = await ctx.elicit("Sure?", z.boolean());
+      return `${name.action === "accept" ? name.data : name.action} ${sure.action}`;
+    });
+    let asked = await call("t");
+    asked = await call("t", answering(asked, { "Name?": value("ann") }));
+    expect(messages(asked)).toEqual(["Sure?"]);
+    taken.add("ann");
+    asked = await call("t", answering(asked, { "Sure?": value(true) }));
+    expect(messages(asked)).toEqual(["Name?"]);
+    asked = await call("t", answering(asked, { "Name?": value("bob") }));
+    const last = asked.result?.requestState ? await call("t", answering(asked, { "Sure?": value(true) })) : asked;
+    expect(textOf(last)).toBe("bob accept");
+  });
+});
+
 describe("a suspended handler", () => {
   it("cannot do anything more through its context", async () => {
     const seen: unknown[] = [];

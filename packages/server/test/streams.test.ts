@@ -182,6 +182,21 @@ describe("a legacy session", () => {
     expect((await ask(list, { ...alice, subject: "mallory" })).status).toBe(404);
     expect((await overSocket(url, list)).status).toBe(404);
   });
+  it("is never one of more than allowed, however many clients open one at once", async () => {
+    const small = shop({ http: { sessions: { max: 3 } } });
+    const send = ({ headers = {}, body = "" }: Raw): Promise<Response> =>
+      small.fetch(new Request("http://127.0.0.1/mcp", { method: "POST", headers, body }));
+    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+    const opened = await Promise.all(Array.from({ length: 20 }, () => send(legacy("initialize", params))));
+    const statuses = await Promise.all(
+      opened.map(async ({ headers }) => {
+        const session = { "mcp-session-id": headers.get("mcp-session-id") ?? "" };
+        return (await send(legacy("ping", {}, { headers: session }))).status;
+      }),
+    );
+    expect(statuses.filter((status) => status === 200)).toHaveLength(3);
+    await small.close();
+  });
   it("is closed when nobody uses it", async () => {
     const hasty = shop({ http: { sessions: { idleMs: 50 } } });
     const { url: at } = await hasty.listen({ port: 0 });
