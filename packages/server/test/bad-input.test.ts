@@ -2,7 +2,17 @@ import { connect as connectSocket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { TenonServer } from "../src/index.ts";
-import { type Answer, legacy, META, modern, overFetch, overSocket, type Raw } from "./raw-requests.ts";
+import {
+  type Answer,
+  initialize,
+  legacy,
+  META,
+  modern,
+  overFetch,
+  overSocket,
+  type Raw,
+  sessionOf,
+} from "./raw-requests.ts";
 import { effects, shop } from "./servers.ts";
 
 let server: TenonServer;
@@ -152,11 +162,9 @@ describe.each(paths)("over %s", (_path, send) => {
   });
 
   it("a thousand sessions nobody uses leave room for one more", async () => {
-    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-    const open = async (): Promise<string> =>
-      (await send(legacy("initialize", params))).headers["mcp-session-id"] ?? "";
-    const ping = async (id: string): Promise<number> =>
-      (await send(legacy("ping", {}, { headers: { "mcp-session-id": id } }))).status;
+    const open = async (): Promise<Record<string, string>> => sessionOf(await send(initialize()));
+    const ping = async (headers: Record<string, string>): Promise<number> =>
+      (await send(legacy("ping", {}, { headers }))).status;
     const first = await open();
     for (let i = 0; i < 20; i++) await Promise.all(Array.from({ length: 50 }, open));
     const last = await open();

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createServer, type TenonServer, ToolError } from "../src/index.ts";
-import { legacy, META, modern, type Raw } from "./raw-requests.ts";
+import { initialize, legacy, META, modern, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
 
 // Nothing of one caller may ever reach another: late notifications, progress, log messages, errors or answers, although all
 // ids and tokens are equal and every third caller leaves at a random moment.
@@ -101,19 +101,15 @@ const asLegacy = (who: string, index: number): Raw =>
   legacy("tools/call", { ...call(who, leavesOnHearing(index)), _meta: { progressToken: "p" } });
 
 async function sessionCalls(): Promise<(who: string, index: number) => Raw> {
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
   const ids = await Promise.all(
     Array.from({ length: 200 }, async () => {
-      const { headers = {}, body = "" } = legacy("initialize", params);
-      const response = await fetch(url, { method: "POST", headers, body });
-      await response.text();
-      return response.headers.get("mcp-session-id") ?? "";
+      return sessionOf(await overSocket(url, initialize()));
     }),
   );
   // within a session an id stands for one call; between sessions all ids and tokens are equal
   return (who, index) => {
     const id = Math.floor(index / ids.length) + 1;
-    const headers = { "mcp-session-id": ids[index % ids.length] ?? "" };
+    const headers = ids[index % ids.length] ?? {};
     // on a session the call goes on when its caller leaves, since it may resume
     return legacy("tools/call", { ...call(who, false), _meta: { progressToken: id } }, { headers, message: { id } });
   };
