@@ -88,7 +88,9 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
   };
   return {
     async report(progress, total, message) {
-      if (token === undefined || exchange.signal.aborted || !(progress > last)) return;
+      if (token === undefined || exchange.signal.aborted) return;
+      // an endless or unknown number has no place in JSON, and after infinity nothing grows
+      if (!Number.isFinite(progress) || progress <= last) return;
       last = progress;
       const now = performance.now();
       tokens = Math.min(BURST, tokens + (now - refilled) / REFILL_MS);
@@ -96,7 +98,7 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
       held = {
         progressToken: token,
         progress,
-        ...(total !== undefined && { total }),
+        ...(total !== undefined && Number.isFinite(total) && { total }),
         ...(message !== undefined && { message }),
       };
       if (tokens < 1) return;

@@ -103,9 +103,13 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
   };
 }
 
+/** How long a key file may be empty: as long as the process that makes it is between opening and writing it. */
+const EMPTY_MS = 1_000;
+
 /**
  * Reads the key ring of a file, newest first, one key a line; makes the file (mode 0600) with one key when there is none.
  * Keep it with the data: a question asked before a restart can be answered only with the same key.
+ * @throws ConfigError `code: "state_key"` for a malformed key, or a file that holds none
  */
 export function loadStateKeys(path: string): string[] {
   if (!existsSync(path)) {
@@ -117,7 +121,17 @@ export function loadStateKeys(path: string): string[] {
       if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
     }
   }
-  const keys = readFileSync(path, "utf8").split("\n").filter(Boolean);
-  for (const key of keys) parseKey(key);
-  return keys;
+  for (const until = Date.now() + EMPTY_MS; ; ) {
+    const lines = readFileSync(path, "utf8").split("\n");
+    const keys = lines.map((line) => line.trim()).filter(Boolean);
+    for (const key of keys) parseKey(key);
+    if (keys.length > 0) return keys;
+    if (Date.now() > until) {
+      // going on with a key of this process alone would lose every question at the next start
+      throw new ConfigError(`The key file ${path} holds no key; delete it, and a new one is made`, {
+        code: "state_key",
+      });
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20); // a server that starts does nothing else yet
+  }
 }

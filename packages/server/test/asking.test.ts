@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, statSync } from "node:fs";
+import { mkdtempSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -223,6 +223,11 @@ describe("state keys in a file", () => {
     expect(loadStateKeys(file)).toEqual(keys);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(() => createServer({ name: "x", version: "1.0.0", stateKeys: ["short"] })).toThrow("32 bytes");
+    writeFileSync(file, `${keys[0]}\r\n${keys[0]}\r\n`);
+    expect(loadStateKeys(file)).toEqual([keys[0], keys[0]]);
+    // a server without its keys must not go on with one that dies with the process
+    writeFileSync(file, "\n");
+    expect(() => loadStateKeys(file)).toThrow("holds no key");
   });
 });
 

@@ -108,6 +108,24 @@ describe.each(["modern", "legacy"] as const)("a server on the %s era", (mode: Mo
     });
   });
 
+  it("sends no progress that is not a number, and none after it that does not grow", async () => {
+    const odd = shop();
+    odd.tool("odd", {}, async (_, ctx) => {
+      for (const done of [1, Number.NaN, Number.POSITIVE_INFINITY, 1, 0, 2]) await ctx.progress(done, 2 / (2 - done));
+      return "done";
+    });
+    const { url: at } = await odd.listen({ port: 0 });
+    const client = await connect(at, mode);
+    const seen: unknown[] = [];
+    await client.callTool({ name: "odd" }, { onprogress: ({ progress, total }) => seen.push([progress, total]) });
+    expect(seen).toEqual([
+      [1, 2],
+      [2, undefined],
+    ]);
+    await client.close();
+    await odd.close();
+  });
+
   it("fires the signal when the client gives up", async () => {
     const client = await connect(url, mode);
     const call = client.callTool({ name: "wait" }, { signal: AbortSignal.timeout(300) });

@@ -109,6 +109,25 @@ describe("on stdio", () => {
     const answer = (await child.until(14)).at(-1);
     expect(JSON.stringify(answer)).toContain("xxxx");
   });
+  it("a line too long to be read is refused to who sent it, and the next ones are answered", async () => {
+    const text = "x".repeat(11 * 1024 * 1024);
+    const params = { name: "count", arguments: { text, id: 5 } };
+    const [first, last] = [31, "thirty-two"];
+    child.write(`${JSON.stringify({ jsonrpc: "2.0", id: first, method: "tools/call", params })}\n`);
+    child.write(`${JSON.stringify({ method: "tools/call", params, jsonrpc: "2.0", id: last })}\n`);
+    // an answer and a notification are refused to nobody
+    child.write(`${JSON.stringify({ jsonrpc: "2.0", id: 34, result: { text } })}\n`);
+    child.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/x", params })}\n`);
+    child.write(withId(33, "tools/call", { name: "count" }));
+    for (const id of [first, last]) {
+      expect((await child.until(id)).at(-1)?.error).toMatchObject({
+        code: -32600,
+        message: expect.stringContaining("larger than 10485760 bytes"),
+      });
+    }
+    expect((await child.until(33)).at(-1)?.result).toBeDefined();
+    expect(child.has(34)).toBe(false);
+  });
   it("garbage between two requests costs neither", async () => {
     child.write(`${withId(15, "tools/call", { name: "count" })}{"jsonrpc":\n\u0000\n[1]\n`);
     child.write(withId(16, "tools/call", { name: "count" }));

@@ -92,6 +92,27 @@ describe("subscriptions/listen", () => {
     });
     stream.close();
   });
+  it.each([
+    ["resources", Array.from({ length: 1_001 }, (_, i) => `news://${i}`)],
+    ["characters", Array.from({ length: 100 }, (_, i) => `news://${i}/${"x".repeat(1_000)}`)],
+  ])("watches only so many %s, and so does a legacy session", async (_what, resourceSubscriptions) => {
+    const refused = { code: -32602, message: expect.stringContaining("resources") };
+    const listening = modern("subscriptions/listen", { notifications: { resourceSubscriptions } });
+    const [answer] = (await overSocket(url, listening)).messages;
+    expect(answer).toMatchObject({ error: { ...refused, message: expect.stringContaining("at most 1000") } });
+    const session = await openSession();
+    const watch = async (uri: string): Promise<unknown> =>
+      (await overSocket(url, legacy("resources/subscribe", { uri }, { headers: session }))).messages[0];
+    const answers = [];
+    for (const uri of resourceSubscriptions) answers.push(await watch(uri));
+    expect(answers[0]).toMatchObject({ result: {} });
+    expect(answers.at(-1)).toMatchObject({ error: refused });
+    await overSocket(
+      url,
+      legacy("resources/unsubscribe", { uri: resourceSubscriptions[0] ?? "" }, { headers: session }),
+    );
+    expect(await watch(resourceSubscriptions.at(-1) ?? "")).toMatchObject({ result: {} });
+  });
   it.each(["modern", "legacy"] as const)("reaches a client on stdio too, %s", async (mode: Mode) => {
     const client = await spawn(stdioServer, mode);
     const changed = new Promise<void>((resolve) =>
