@@ -49,6 +49,11 @@ type Outcome = { readonly result: Json } | { readonly error: { code: number; mes
 
 type Yours = Extract<Claim, { state: "yours" }>;
 
+/**
+ * Outcomes are kept this much longer than a state can be used: the state's time is counted by whichever process made it, the
+ * record's by the store, and a clock that is behind or set back must not let a state outlive its record.
+ */
+const CLOCK_MARGIN_MS = 60 * 60_000;
 /** How long a retry waits for the first one to finish: less than clients wait for us. */
 const WAIT_MS = 50_000;
 const LONGEST_KEY = 256;
@@ -156,7 +161,7 @@ export async function answerOnce<T>(
 ): Promise<Result> {
   const principal = principalOf(exchange);
   const binding = [principal, target.method, target.name, target.args];
-  const ttlMs = keeping.questionTtlMs;
+  const ttlMs = keeping.questionTtlMs + CLOCK_MARGIN_MS;
   if (exchange.requestState !== undefined) {
     const { id, journal, late } = await openState(keeping, exchange.requestState, binding);
     const answers = answersOf(journal, exchange.inputResponses ?? {});
@@ -230,7 +235,7 @@ async function runRound<T>(
     if (!claim) return;
     const { journal } = start();
     const also = journal.record !== undefined && journal.record !== claim.lease.key ? [journal.record] : [];
-    await store.finish(claim.lease, toJson(outcome), { ttlMs: keeping.questionTtlMs, also });
+    await store.finish(claim.lease, toJson(outcome), { ttlMs: keeping.questionTtlMs + CLOCK_MARGIN_MS, also });
   };
   const letGo = async (): Promise<void> => {
     if (!claim) return;

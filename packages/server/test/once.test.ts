@@ -249,6 +249,15 @@ describe("a question whose time is over", () => {
     }
     expect(effects).toEqual(["pay 5 true"]);
   });
+  it("does not take effect again when the clock was wrong while it was answered", async () => {
+    const one = make({ questionTtlSeconds: 60 });
+    const asked = await post(one, "tools/call", pay);
+    pass(-3_500);
+    await post(one, "tools/call", { ...pay, ...answering(asked, yes) });
+    pass(3_500);
+    expect(replayed(await post(one, "tools/call", { ...pay, ...answering(asked, yes) }))).toBe(true);
+    expect(effects).toEqual(["pay 5 true"]);
+  });
   it("is expired when it was not, with or without an answer", async () => {
     const one = make({ questionTtlSeconds: 60 });
     const asked = await ask(one, "tools/call", pay);
