@@ -251,11 +251,11 @@ describe("a question whose time is over", () => {
   });
   it("does not take effect again when the clock was wrong while it was answered", async () => {
     const one = make({ questionTtlSeconds: 60 });
-    const asked = await post(one, "tools/call", pay);
+    const asked = await ask(one, "tools/call", pay);
     pass(-3_500);
-    await post(one, "tools/call", { ...pay, ...answering(asked, yes) });
+    await ask(one, "tools/call", { ...pay, ...answering(asked, yes) });
     pass(3_500);
-    expect(replayed(await post(one, "tools/call", { ...pay, ...answering(asked, yes) }))).toBe(true);
+    expect(replayed(await ask(one, "tools/call", { ...pay, ...answering(asked, yes) }))).toBe(true);
     expect(effects).toEqual(["pay 5 true"]);
   });
   it("is expired when it was not, with or without an answer", async () => {
