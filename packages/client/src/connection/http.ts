@@ -75,7 +75,7 @@ function busyError(server: string, place: string, head: Head, text: string): Con
 }
 
 function headersOf(init: RequestInit | undefined, exchange: Exchange | undefined): Record<string, string> {
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { "user-agent": "tenon" };
   if (init?.headers instanceof Headers) for (const [name, value] of init.headers) headers[name] = value;
   else for (const [name, value] of new Headers(init?.headers)) headers[name] = value;
   // the SDK keeps `Authorization` for itself; an interceptor that brings the user's own token needs exactly that one
