@@ -9,6 +9,9 @@ import type { CatalogTool, Naming, ServerInfo } from "./types.ts";
 /** A tool as its server describes it, before it has a model-side name. */
 export type WireTool = Omit<CatalogTool, "name">;
 
+/** How long a list is kept whose changes cannot be heard of. */
+const UNHEARD_MS = 60_000;
+
 type Problem = ServerInfo["problems"][number];
 
 /** Reads one definition; a string says why it cannot be used. */
@@ -111,6 +114,7 @@ export class ToolList {
       const { tools, problems } = parseTools(this.#server.name, items, overHttp);
       if (connection.era === "modern")
         this.#freshUntil = Math.min(this.#freshUntil, Date.now() + Math.max(0, ttlMs ?? 0));
+      else if (!connection.hearsChanges) this.#freshUntil = Math.min(this.#freshUntil, Date.now() + UNHEARD_MS);
       this.#tools = tools;
       this.#server.report(problems);
       return tools;

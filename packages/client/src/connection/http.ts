@@ -150,7 +150,8 @@ export function httpFetch(config: HttpServerConfig, context: HttpContext): typeo
         await sleep(wait, init?.signal ?? undefined);
         continue;
       }
-      if (route.proxy !== undefined && head.status === 502) {
+      // inside a tunnel it is the server's own
+      if (route.proxy !== undefined && head.status === 502 && url.protocol === "http:") {
         throw proxyError(server, route.proxy, new Error("HTTP 502"), true);
       }
       return answer;
