@@ -116,6 +116,8 @@ export function createHttpSide(
     if (!isJsonContentType(request.headers.get("content-type"))) {
       return rpcError(415, -32000, "Content-Type must be application/json");
     }
+    const encoding = request.headers.get("content-encoding") ?? "identity";
+    if (encoding !== "identity") return rpcError(415, -32000, `Content-Encoding ${encoding} is not supported`);
     const read = await readText(request, { maxBytes: maxBodyBytes, timeoutMs });
     if ("stopped" in read) {
       if (read.stopped === "left") return new Response(null, { status: 499 }); // nobody reads it

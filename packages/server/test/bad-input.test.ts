@@ -70,6 +70,10 @@ describe.each(paths)("over %s", (_path, send) => {
     });
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
+  it("a body in an encoding nobody decodes is refused by its name", async () => {
+    const { status, messages } = await send(modern("tools/list", {}, { headers: { "content-encoding": "gzip" } }));
+    expect([status, messages]).toMatchObject([415, [{ error: { message: "Content-Encoding gzip is not supported" } }]]);
+  });
   it("a body that is no JSON, or no UTF-8, or has a byte order mark is refused in kind", async () => {
     for (const body of ["{", "", "undefined", Buffer.from([0xff, 0xfe, 0x00]), "\uFEFF{}"]) {
       const { status } = await send({ ...modern("tools/list"), body });

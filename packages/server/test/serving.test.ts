@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
+import { call as callTool, said } from "./ask.ts";
 import { modern, overSocket } from "./raw-requests.ts";
 import { connect, effects, type Mode, shop, spawn } from "./servers.ts";
 
@@ -235,6 +236,24 @@ describe("the HTTP side", () => {
     expect((await clients[2]?.listTools())?.tools.length).toBeGreaterThan(0);
     await Promise.all(clients.map((client) => client.close()));
     await small.close();
+  });
+  it("opens the lifespan with a later request when it failed for the first one", async () => {
+    let tries = 0;
+    const late = createServer({
+      name: "late",
+      version: "1.0.0",
+      logSink: () => undefined,
+      lifespan: async () => {
+        tries += 1;
+        if (tries === 1) throw new Error("the database still starts");
+        return { value: tries };
+      },
+    });
+    late.tool("n", {}, (_, ctx) => ctx.lifespan);
+    expect((await callTool(late, "n")).error?.message).toMatch(/^n failed \(reference \w+\)$/);
+    expect(said(await callTool(late, "n"))).toBe("2");
+    expect(said(await callTool(late, "n"))).toBe("2");
+    await late.close();
   });
   it("opens and closes the lifespan once", async () => {
     const events: string[] = [];
