@@ -29,6 +29,7 @@ export type {
   PromptMessage,
   ResourceBlob,
   Roots,
+  RuntimeInterceptor,
   SamplingAnswer,
   SamplingHandler,
   SamplingRequest,

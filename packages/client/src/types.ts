@@ -121,12 +121,24 @@ export interface Interceptor<Runtime extends ToolRuntime = ToolRuntime, Extra = 
   readonly catalog?: CatalogChange;
 }
 
-/** An interceptor for clients with any runtime and any outcome, as all that come with the package are. */
+/**
+ * An interceptor for clients with this runtime and any outcome. The second signature is never called: it keeps such an
+ * interceptor from having a say in which outcomes `createClient` infers.
+ */
+export interface RuntimeInterceptor<Runtime extends ToolRuntime> {
+  <Extra>(request: ToolCallRequest<Runtime>, next: Next<Runtime, Extra>): Promise<ToolCallOutcome<Extra>>;
+  (request: ToolCallRequest<Runtime>, next: never): Promise<never>;
+  readonly catalog?: CatalogChange;
+}
+
+/** An interceptor for clients with any runtime and any outcome, as those that come with the package are. */
 export interface AnyInterceptor {
   <Runtime extends ToolRuntime, Extra>(
     request: ToolCallRequest<Runtime>,
     next: Next<Runtime, Extra>,
   ): Promise<ToolCallOutcome<Extra>>;
+  /** Never called, as above. */
+  (request: never, next: never): Promise<never>;
   readonly catalog?: CatalogChange;
 }
 
@@ -358,6 +370,7 @@ export interface ServerInfo {
 
 export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
   servers: Record<string, ServerConfig>;
+  /** Layers around every call, the outermost first. */
   interceptors?: ReadonlyArray<Interceptor<Runtime, Extra>>;
   events?: ClientEvents;
   /**

@@ -2,6 +2,7 @@ import { ConfigError, checkOptions, digest, ExecutionError, type SerializedError
 import { isSuspension } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import { general } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";
 
 interface EntryBase {
@@ -120,7 +121,7 @@ export function audit(options: AuditOptions): AnyInterceptor {
     }
   };
 
-  return async (request, next) => {
+  return general(async (request, next) => {
     const { server, name: tool, callId, runtime } = request;
     const pass = (passes.get(runtime) ?? 0) + 1;
     passes.set(runtime, pass);
@@ -166,5 +167,5 @@ export function audit(options: AuditOptions): AnyInterceptor {
       else await finish("error", { error });
       throw error;
     }
-  };
+  });
 }

@@ -2,6 +2,7 @@ import { ConfigError, checkOptions, digest, JsonError, META, TenonError } from "
 import { wasAnswered } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { AnyInterceptor, ToolCallRequest, ToolResult } from "../types.ts";
+import { general } from "./general.ts";
 
 /** What is kept, and for how long. */
 export interface CacheOptions {
@@ -125,7 +126,7 @@ export function cache(options: CacheOptions): AnyInterceptor {
   /** Calls under way; each ends with the JSON of its result where others may have it. */
   const flights = new Map<string, Promise<string | undefined>>();
 
-  return async (request, next) => {
+  return general(async (request, next) => {
     const place = placeOf(request, key(request));
     if (place === undefined) return next(request);
     const known = shelf.get(place);
@@ -161,5 +162,5 @@ export function cache(options: CacheOptions): AnyInterceptor {
     } finally {
       flights.delete(place);
     }
-  };
+  });
 }

@@ -6,7 +6,7 @@ export {
   audit,
 } from "./audit.ts";
 export { type CacheOptions, cache } from "./cache.ts";
-export { type InjectArgs, type InjectArgsOptions, type InjectedValue, injectArgs } from "./inject-args.ts";
+export { type InjectArgsOptions, type InjectedValue, injectArgs } from "./inject-args.ts";
 export { type CallLine, type LogOptions, log } from "./log.ts";
 export { type RateLimitOptions, rateLimit } from "./rate-limit.ts";
 export { type RedactOptions, redact } from "./redact.ts";

@@ -1,5 +1,6 @@
 import { ConfigError, checkOptions, isRecord, type JsonObject } from "@tenon/core";
-import type { CatalogTool, Next, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types.ts";
+import type { Next, RuntimeInterceptor, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types.ts";
+import { forRuntime } from "./general.ts";
 
 /** Makes the value of a field from the call. Undefined leaves the field out. */
 export type InjectedValue<Runtime extends ToolRuntime = ToolRuntime> = (
@@ -12,12 +13,6 @@ export interface InjectArgsOptions {
   servers?: readonly string[];
   /** Send the fields also to tools whose schema does not declare them. Default false. */
   undeclared?: boolean;
-}
-
-/** An interceptor for clients with this runtime. */
-export interface InjectArgs<Runtime extends ToolRuntime> {
-  <Extra>(request: ToolCallRequest<Runtime>, next: Next<Runtime, Extra>): Promise<ToolCallOutcome<Extra>>;
-  readonly catalog: (tool: CatalogTool) => CatalogTool;
 }
 
 /** Keywords whose schemas describe the same object as the schema they stand in. */
@@ -103,7 +98,7 @@ function strip(root: JsonObject, schema: unknown, fields: ReadonlySet<string>, d
 export function injectArgs<Runtime extends ToolRuntime = ToolRuntime>(
   fields: Readonly<Record<string, InjectedValue<Runtime>>>,
   options: InjectArgsOptions = {},
-): InjectArgs<Runtime> {
+): RuntimeInterceptor<Runtime> {
   checkOptions(options, ["servers", "undeclared"], "injectArgs(fields, options)");
   const { servers, undeclared = false } = options;
   for (const [field, value] of Object.entries(fields)) {
@@ -134,14 +129,12 @@ export function injectArgs<Runtime extends ToolRuntime = ToolRuntime>(
     }
     return next(request.with({ args: Object.fromEntries(args) }));
   }
-  return Object.assign(inject, {
-    catalog: (tool: CatalogTool): CatalogTool => {
-      const { inputSchema } = tool;
-      if (!concerns(tool.server) || ![...names].some((name) => declares(inputSchema, name))) return tool;
-      // stripping keeps every value JSON
-      const shown = stripped.get(inputSchema) ?? (strip(inputSchema, inputSchema, names) as JsonObject);
-      stripped.set(inputSchema, shown);
-      return { ...tool, inputSchema: shown };
-    },
+  return forRuntime(inject, (tool) => {
+    const { inputSchema } = tool;
+    if (!concerns(tool.server) || ![...names].some((name) => declares(inputSchema, name))) return tool;
+    // stripping keeps every value JSON
+    const shown = stripped.get(inputSchema) ?? (strip(inputSchema, inputSchema, names) as JsonObject);
+    stripped.set(inputSchema, shown);
+    return { ...tool, inputSchema: shown };
   });
 }

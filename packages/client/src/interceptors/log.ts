@@ -2,6 +2,7 @@ import { ConfigError, checkOptions, serializeError } from "@tenon/core";
 import { isSuspension } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import { general } from "./general.ts";
 
 /** How one call went. Plain JSON. */
 export interface CallLine {
@@ -49,7 +50,7 @@ export function log(options: LogOptions = {}): AnyInterceptor {
     throw new ConfigError(`log(options).${name} must be a function, got ${typeof value}`, { code: "invalid_option" });
   }
 
-  return async (request, next) => {
+  return general(async (request, next) => {
     const at = new Date().toISOString();
     const started = performance.now();
     const done = (outcome: CallLine["outcome"], code?: string) => {
@@ -71,5 +72,5 @@ export function log(options: LogOptions = {}): AnyInterceptor {
       else done("error", serializeError(error).code);
       throw error;
     }
-  };
+  });
 }

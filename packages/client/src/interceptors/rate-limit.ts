@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, checkOptions, ExecutionError } from "@tenon/core";
 import { cancelled } from "../connection/deadline.ts";
 import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import { general } from "./general.ts";
 
 /** How many calls may leave. */
 export interface RateLimitOptions {
@@ -58,7 +59,7 @@ export function rateLimit(options: RateLimitOptions): AnyInterceptor {
   // insertion order is order of last use: an entry is set again with each call
   const free = new Map<string, number>();
 
-  return async (request, next) => {
+  return general(async (request, next) => {
     const now = performance.now();
     const key = keyOf(request);
     const until = Math.max(free.get(key) ?? now, now) + cost;
@@ -82,5 +83,5 @@ export function rateLimit(options: RateLimitOptions): AnyInterceptor {
       }
     }
     return next(request);
-  };
+  });
 }

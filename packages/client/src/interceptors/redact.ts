@@ -1,6 +1,7 @@
 import { ConfigError, checkOptions, deserializeError, TenonError } from "@tenon/core";
 import { isToolResult } from "../results.ts";
 import type { AnyInterceptor } from "../types.ts";
+import { general } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";
 
 /** What is secret, and where it is taken out. */
@@ -30,7 +31,7 @@ export function redact(options: RedactOptions = {}): AnyInterceptor {
   const sent = places.includes("arguments");
   const received = places.includes("results");
 
-  return async (request, next) => {
+  return general(async (request, next) => {
     const args = sent ? clean(request.args) : request.args;
     const inner = args === request.args ? request : request.with({ args });
     if (!received) return next(inner);
@@ -46,5 +47,5 @@ export function redact(options: RedactOptions = {}): AnyInterceptor {
       // without the cause, which would still say it
       throw cleaned === written ? error : deserializeError(cleaned);
     }
-  };
+  });
 }

@@ -3,6 +3,7 @@ import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
 import { ExponentialBackoff } from "cockatiel";
 import { isToolResult } from "../results.ts";
 import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import { general } from "./general.ts";
 
 /** How often a call is tried, and how long altogether. */
 export interface RetryOptions {
@@ -53,7 +54,7 @@ export function retry(options: RetryOptions = {}): AnyInterceptor {
   }
   const factory = new ExponentialBackoff({ initialDelay: initialDelayMs, maxDelay: maxDelayMs });
 
-  return async (request, next) => {
+  return general(async (request, next) => {
     const until = performance.now() + totalMs;
     let backoff = factory.next();
     /** Waits for the next sending; false when there is none. */
@@ -74,5 +75,5 @@ export function retry(options: RetryOptions = {}): AnyInterceptor {
         if (!(await mayRepeat(request, error)) || !(await again(attempt, detail))) throw error;
       }
     }
-  };
+  });
 }

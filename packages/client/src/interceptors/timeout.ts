@@ -1,5 +1,6 @@
 import { ConfigError, ConnectionError, checkOptions } from "@tenon/core";
 import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import { general } from "./general.ts";
 
 /** How long calls may take, in milliseconds, with all that is inside: further interceptors, repetitions, questions. */
 export interface TimeoutOptions {
@@ -38,7 +39,7 @@ export function timeout(options: TimeoutOptions): AnyInterceptor {
   }
   const limits = new Map(Object.entries(tools));
 
-  return async (request, next) => {
+  return general(async (request, next) => {
     const ms = limits.get(`${request.server}/${request.name}`) ?? limits.get(request.name) ?? defaultMs;
     if (ms === undefined) return next(request);
     const ending = new AbortController();
@@ -55,5 +56,5 @@ export function timeout(options: TimeoutOptions): AnyInterceptor {
     } finally {
       clearTimeout(timer);
     }
-  };
+  });
 }
