@@ -2,7 +2,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
 import { type Client, type ClientOptions, createClient } from "../src/index.ts";
-import { type Listening, legacyHandler, listen } from "./servers.ts";
+import { type Listening, listen } from "./servers.ts";
 
 /** What a tool of the shop does; the count of its runs so far comes first. */
 type Work = (run: number, args: Record<string, unknown>) => object | string | Promise<object | string>;
@@ -54,17 +54,4 @@ export function clientOf(url: string, options: Omit<ClientOptions, "servers"> = 
   const client = createClient({ servers: { s: { url } }, ...options });
   onTestFinished(() => client.close());
   return client;
-}
-
-/** Refuses the first `times` calls of tools with this HTTP status, then serves. */
-export async function busy(status: number, times: number, headers: Record<string, string> = {}): Promise<Listening> {
-  const inner = legacyHandler();
-  let left = times;
-  const listening = await listen(async (request) => {
-    const call = request.method === "POST" && (await request.clone().text()).includes('"tools/call"');
-    if (call && left-- > 0) return new Response("busy", { status, headers });
-    return inner(request);
-  });
-  onTestFinished(() => listening.kill());
-  return listening;
 }
