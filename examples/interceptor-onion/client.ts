@@ -13,9 +13,9 @@ await using client = createClient({
   servers: { orders: { url: line.url } },
   interceptors: [
     audit({ sink: (entry) => void entries.push(entry), redact: {}, actor: ({ runtime }) => runtime.context }),
+    retry({ initialDelayMs: 10 }),
     injectArgs<Caller>({ caller_id: ({ runtime }) => runtime.context?.userId }), // before the cache: it is part of the key
     cache({ ttlMs: 60_000 }),
-    retry({ initialDelayMs: 10 }),
   ],
 });
 const ann = { runtime: { context: { userId: "ann" } } };

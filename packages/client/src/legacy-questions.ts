@@ -7,6 +7,7 @@ import {
 import { ProtocolError, TenonError } from "@tenon/core";
 import { cancelled } from "./connection/deadline.ts";
 import type { ActiveCall } from "./connection/exchange.ts";
+import { noteAsked } from "./marks.ts";
 import { askHandler, parseQuestion } from "./questions.ts";
 import type { ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
 
@@ -33,6 +34,7 @@ export async function answerLegacyQuestion(
   onQuestion: (question: ElicitationRequest, source: EventSource) => void,
 ): Promise<ElicitResult> {
   const [call] = calls.length === 1 ? calls : [];
+  for (const { source } of calls) noteAsked(source);
   const resume = calls.map(({ deadline }) => deadline.pause());
   try {
     if (elicitation === "interrupt") throw cannotInterrupt(server);

@@ -1,12 +1,23 @@
-import type { ToolResult } from "./types.ts";
+import type { EventSource, ToolResult } from "./types.ts";
 
 const answered = new WeakSet<object>();
+const asking = new WeakSet<EventSource>();
 const suspensions = new WeakSet<object>();
 
 /** Marks a result that depends on what a person answered on the way. */
 export function markAnswered(result: ToolResult): ToolResult {
   answered.add(result);
   return result;
+}
+
+/** Remembers that a call's server asked something while it ran. */
+export function noteAsked(source: EventSource): void {
+  asking.add(source);
+}
+
+/** True for a call during which its server asked something. */
+export function hasAsked(source: EventSource): boolean {
+  return asking.has(source);
 }
 
 /** True for a result that came after questions: it is nobody else's, and no cache keeps it (2026-07-28, caching). */

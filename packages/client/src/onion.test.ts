@@ -70,8 +70,9 @@ describe("the layers around a call", () => {
 
   it("take a copy made by spreading, but none for another server, runtime or call", async () => {
     const server = await shop({ t: {} });
-    const spread: Interceptor = (request, next) => next({ ...request, args: { n: 1 } });
-    await clientOf(server.url, { interceptors: [spread] }).callTool("s", "t");
+    const spread: Interceptor = (request, next) => next(Object.freeze({ ...request, args: { n: 1 } }));
+    const more: Interceptor = (request, next) => next(request.with({ meta: { "x/y": 1 } }));
+    await clientOf(server.url, { interceptors: [spread, more] }).callTool("s", "t");
     expect(server.got).toEqual([{ n: 1 }]);
     for (const change of [{ server: "other" }, { runtime: {} }, { callId: "call-9" }]) {
       const forged: Interceptor = (request, next) => next({ ...request, ...change });

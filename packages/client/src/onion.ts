@@ -6,6 +6,8 @@ import type { CatalogTool, Interceptor, Next, ToolCallOutcome, ToolCallRequest, 
 
 /** How long interceptors may tidy up after the call was cancelled, in milliseconds. */
 const GRACE_MS = 100;
+/** A timer cannot take longer. */
+const LONGEST_MS = 2 ** 31 - 1;
 
 /** One call and the layers around it. */
 export interface Onion<Runtime extends ToolRuntime, Extra> {
@@ -88,6 +90,7 @@ export async function runOnion<Runtime extends ToolRuntime, Extra>(
     return core(request).finally(letGo);
   }
   let settled = false;
+  let waiting = 0; // for what `next` returned
   let sent = 0; // legs that may have taken effect
   let grace: NodeJS.Timeout | undefined;
   let give: (error: TenonError) => void = () => {};
@@ -95,19 +98,20 @@ export async function runOnion<Runtime extends ToolRuntime, Extra>(
     give = reject;
   });
   givenUp.catch(() => {}); // it loses the race most of the time
-  const clock = startClock(limitMs, () => {
+  const clock = startClock(Math.min(limitMs, LONGEST_MS), () => {
     const error = stuck(request, limitMs, sent > 0);
     give(error);
     ending.abort(error);
   });
-  const letGo = follow(signals, (reason) => {
+  const end = (reason: unknown) => {
     ending.abort(reason);
     // whoever heeds the signal knows better what happened
     grace ??= setTimeout(
       () => give(cancelled(request.server, `tools/call ${request.name}`, reason, sent > 0)),
       GRACE_MS,
     );
-  });
+  };
+  const letGo = follow(signals, end);
 
   const onTheWire: Next<Runtime, Extra> = async (inner) => {
     clock.enter();
@@ -129,19 +133,24 @@ export async function runOnion<Runtime extends ToolRuntime, Extra>(
       return interceptor ? interceptor(inner, layer(depth + 1)) : onTheWire(inner);
     };
     return (given) => {
-      const outcome = enter(given);
+      waiting++;
+      // a layer that waits for one that hangs is told as well when the call ends, so that it can write that down
+      const outcome = Promise.race([enter(given), givenUp]).finally(() => waiting--);
       outcome.catch(() => {}); // a `next` nobody awaits must not end the process
       return outcome;
     };
   };
   try {
-    return await Promise.race([layer(0)(request), givenUp]);
+    return await layer(0)(request);
   } finally {
     settled = true;
     clock.end();
-    clearTimeout(grace);
     letGo();
-    ending.abort("the call has ended");
+    if (waiting > 0) end("the call has ended");
+    else {
+      clearTimeout(grace);
+      ending.abort("the call has ended");
+    }
   }
 }
 

@@ -7,6 +7,7 @@ import {
 import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
 import { cancelled, withSignal } from "./connection/deadline.ts";
 import type { ActiveCall } from "./connection/exchange.ts";
+import { noteAsked } from "./marks.ts";
 import { checkRoots, listRoots } from "./roots.ts";
 import { answerSampling, parseSampling } from "./sampling.ts";
 import type { ClientOptions, EventSource } from "./types.ts";
@@ -86,6 +87,7 @@ export function createPeerAnswers(options: Pick<ClientOptions, "sampling" | "roo
         sdk.setRequestHandler(method, async (request, ctx) => {
           const active = calls();
           const [call] = active.length === 1 ? active : [];
+          for (const { source } of active) noteAsked(source);
           const resume = active.map(({ deadline }) => deadline.pause());
           const until = call ? AbortSignal.any([ctx.mcpReq.signal, call.deadline.signal]) : ctx.mcpReq.signal;
           try {

@@ -6,6 +6,8 @@ type Parts<Runtime extends ToolRuntime> = Omit<ToolCallRequest<Runtime>, "with" 
   readonly define: (name: string) => Promise<ToolDefinition | undefined>;
 };
 
+/** Requests made here; a copy made otherwise has the methods of another one. */
+const made = new WeakSet<object>();
 const CHANGES = ["name", "args", "headers", "meta", "signal"];
 
 /** Header names compare without case, so a change replaces `authorization` by `Authorization` instead of sending both. */
@@ -32,7 +34,7 @@ function checkChanges(changes: ToolCallChanges): void {
  */
 export function createRequest<Runtime extends ToolRuntime>(parts: Parts<Runtime>): ToolCallRequest<Runtime> {
   const { define, ...visible } = parts;
-  return Object.freeze({
+  const request: ToolCallRequest<Runtime> = Object.freeze({
     ...visible,
     args: Object.freeze({ ...parts.args }),
     headers: Object.freeze({ ...parts.headers }),
@@ -53,6 +55,8 @@ export function createRequest<Runtime extends ToolRuntime>(parts: Parts<Runtime>
       });
     },
   });
+  made.add(request);
+  return request;
 }
 
 /**
@@ -78,7 +82,7 @@ export function ofSameCall<Runtime extends ToolRuntime>(
       { code: "read_only", server: original.server },
     );
   }
-  if (Object.isFrozen(given)) return given;
+  if (made.has(given)) return given;
   const { name, args, headers, meta, signal } = given;
   return original.with({ name, args, headers, meta, signal });
 }

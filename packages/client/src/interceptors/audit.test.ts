@@ -1,10 +1,11 @@
 import { digest } from "@tenon/core";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { modern } from "../../test/servers.ts";
 import { clientOf, shop } from "../../test/shop.ts";
 import { type CallDriver, createClient, type Interceptor } from "../index.ts";
 import { type AuditIntent, type AuditOutcome, audit } from "./audit.ts";
 import { retry } from "./retry.ts";
+import { timeout } from "./timeout.ts";
 
 type Entry = AuditIntent | AuditOutcome;
 
@@ -90,6 +91,22 @@ describe("audit", () => {
     ]);
     expect(outcomes[0]?.error?.message).toBe("token=[redacted] broke it");
     expect(entries).toHaveLength(8);
+  });
+
+  it("is told how a call ended although a layer inside hangs", async () => {
+    const entries: Entry[] = [];
+    const sink = (entry: Entry) => entries.push(entry);
+    const hang: Interceptor = () => new Promise(() => {});
+    const url = "http://127.0.0.1:9";
+    const outcomes = () => entries.filter(({ kind }) => kind === "outcome");
+    const signal = AbortSignal.timeout(30);
+    await expect(
+      clientOf(url, { interceptors: [audit({ sink }), hang] }).callTool("s", "t", {}, { signal }),
+    ).rejects.toMatchObject({ code: "cancelled" });
+    await vi.waitFor(() => expect(outcomes()).toMatchObject([{ outcome: "error", error: { code: "cancelled" } }]));
+    const limited = clientOf(url, { interceptors: [timeout({ defaultMs: 30 }), audit({ sink }), hang] });
+    await expect(limited.callTool("s", "t")).rejects.toMatchObject({ code: "timeout" });
+    await vi.waitFor(() => expect(outcomes()).toHaveLength(2));
   });
 
   it("writes down a suspended call as suspended", async () => {

@@ -1,5 +1,7 @@
-import { describe, expect, it } from "vitest";
-import { modern } from "../../test/servers.ts";
+import { createMcpHandler, inputRequired, McpServer } from "@modelcontextprotocol/server";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
+import { legacyHandler, listen } from "../../test/servers.ts";
 import { clientOf, type Shop, shop } from "../../test/shop.ts";
 import {
   type CallOptions,
@@ -132,36 +134,44 @@ describe("cache", () => {
     expect(server.runs.look).toBe(8);
   });
 
-  it("keeps nothing that a person was asked for, and nothing other layers made", async () => {
-    const server = await modern();
-    try {
-      let asked = 0;
-      const declare: Interceptor = (request, next) =>
-        next({ ...request, definition: async () => ({ annotations: readOnly }) as never });
-      await using client = createClient({
-        servers: { s: { url: server.url } },
-        interceptors: [declare, cache({ ttlMs: 60_000 })],
-        elicitation: () => {
-          asked++;
-          return { action: "accept", content: { ok: true } };
-        },
+  it.each(["modern", "legacy"] as const)("keeps nothing that a person was asked for (%s server)", async (era) => {
+    const make = () => {
+      const server = new McpServer({ name: "asks", version: "1.0.0" });
+      const message = "Which?";
+      const requestedSchema = { type: "object" as const, properties: { n: { type: "number" as const } } };
+      server.registerTool("look", { inputSchema: z.object({}), annotations: readOnly }, (_, ctx) => {
+        const answer = ctx.mcpReq.inputResponses?.q;
+        if (answer) return { content: [{ type: "text", text: JSON.stringify(answer) }] };
+        return inputRequired({ inputRequests: { q: inputRequired.elicit({ message, requestedSchema }) } });
       });
-      for (let i = 0; i < 2; i++) expect(text(await client.callTool("s", "ask"))).toBe("accept:true");
-      expect(asked).toBe(2);
-      let made = 0;
-      const make: Interceptor<ToolRuntime, "message"> = async () => {
-        made++;
-        return "message";
-      };
-      await using other = createClient({
-        servers: { s: { url: server.url } },
-        interceptors: [cache({ ttlMs: 60_000 }), make],
-      });
-      for (let i = 0; i < 2; i++) expect(await other.callTool("s", "echo")).toBe("message");
-      expect(made).toBe(2);
-    } finally {
-      await server.kill();
-    }
+      return server;
+    };
+    const handler = createMcpHandler(make, { legacy: "reject" });
+    const server = await listen(era === "modern" ? (request) => handler.fetch(request) : legacyHandler(make));
+    onTestFinished(() => server.kill());
+    let asked = 0;
+    const client = clientOf(server.url, {
+      interceptors: [cache({ ttlMs: 60_000 })],
+      elicitation: () => ({ action: "accept", content: { n: ++asked } }),
+    });
+    const answers = [text(await client.callTool("s", "look")), text(await client.callTool("s", "look"))];
+    expect(answers).toEqual([expect.stringContaining('"n":1'), expect.stringContaining('"n":2')]);
+    expect(client.servers()[0]?.era).toBe(era);
+  });
+
+  it("keeps nothing that another layer made", async () => {
+    const server = await shop({ look: { annotations: readOnly } });
+    let made = 0;
+    const make: Interceptor<ToolRuntime, "message"> = async () => {
+      made++;
+      return "message";
+    };
+    await using client = createClient({
+      servers: { s: { url: server.url } },
+      interceptors: [cache({ ttlMs: 60_000 }), make],
+    });
+    for (let i = 0; i < 2; i++) expect(await client.callTool("s", "look")).toBe("message");
+    expect(made).toBe(2);
   });
 
   it("needs a time", () => expect(() => cache({ ttlMs: 0 })).toThrow("must be positive"));
