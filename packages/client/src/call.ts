@@ -7,7 +7,7 @@ import type { Exchange } from "./connection/exchange.ts";
 import type { Server } from "./connection/server.ts";
 import { pause } from "./connection/time.ts";
 import { type Emit, progressEvent } from "./events.ts";
-import { hasAsked, markAnswered, suspending } from "./marks.ts";
+import { linkSource, noteAsked, suspending } from "./marks.ts";
 import { declaresHeaders } from "./param-headers.ts";
 import type { PeerAnswers } from "./peer-requests.ts";
 import { askHandler, checkAnswers, parseQuestions } from "./questions.ts";
@@ -185,6 +185,7 @@ async function answer(
 export async function callOnWire(context: CallContext, request: ToolCallRequest): Promise<ToolResult> {
   const { server, callId, options } = context;
   const source: EventSource = Object.freeze({ server: server.name, tool: request.name, callId });
+  linkSource(source, request.runtime);
   let carried: () => Round | Promise<Round> = () => ({});
   for (let round = 0; round <= MAX_ROUNDS; round++) {
     const leg: Leg = { server: server.name, tool: request.name, args: request.args, round };
@@ -192,9 +193,8 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
     // a driver that knows the answer of this leg already never asks for what it would carry
     const sendThis = async () => send(context, request, source, await current());
     const result = await (options.driver ? options.driver.leg(sendThis, leg) : sendThis());
-    if (!asksForInput(result)) {
-      return round > 0 || hasAsked(source) ? markAnswered(toToolResult(result)) : toToolResult(result);
-    }
+    if (!asksForInput(result)) return toToolResult(result);
+    noteAsked(source);
     const state = result.requestState === undefined ? {} : { requestState: result.requestState };
     const { own, rest } = context.peers.split(result.inputRequests ?? {});
     const questions = parseQuestions(server.name, rest);

@@ -7,6 +7,7 @@ import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
 import { answerLegacyQuestion } from "./legacy-questions.ts";
+import { nextClient, noteCall } from "./marks.ts";
 import { runOnion, showTools } from "./onion.ts";
 import { checkCallOptions, checkClientOptions } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./peer-requests.ts";
@@ -50,6 +51,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #peers: PeerAnswers;
+  readonly #number = nextClient();
   readonly #entries = new Map<string, Entry>();
   readonly #abort = new AbortController();
   #routes = new Map<string, CatalogTool>();
@@ -125,6 +127,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       peers: this.#peers,
       callId: `call-${++this.#calls}`,
     };
+    // a runtime has optional parts only; who narrows it passes one
+    const runtime = Object.freeze({ ...options.runtime }) as Runtime;
+    noteCall(runtime, this.#number);
     const find = (name: string) => entry.tools.known.find(({ wireName }) => wireName === name);
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
@@ -139,8 +144,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
           args,
           headers: options.headers ?? {},
           meta: options.meta ?? {},
-          // a runtime has optional parts only; who narrows it passes one
-          runtime: Object.freeze({ ...options.runtime }) as Runtime,
+          runtime,
           signal,
           define: async (name) => find(name) ?? (await entry.tools.get()).find(({ wireName }) => wireName === name),
         }),
