@@ -12,6 +12,7 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
 import { ConnectionError } from "@tenon/core";
+import type { PeerAnswers } from "../peer-requests.ts";
 import type { ServerConfig, TransportServerConfig } from "../types.ts";
 import { ChildTransport } from "./child.ts";
 import { withSignal } from "./deadline.ts";
@@ -29,6 +30,8 @@ export interface ConnectionHooks {
   readonly info: { name: string; version: string };
   /** Declared when true. */
   readonly elicitation: boolean;
+  /** Further kinds of requests this client answers. */
+  readonly peers: PeerAnswers;
   onLog(server: string, message: LoggingMessageNotificationParams, call: ActiveCall | undefined): void;
   /** A question a legacy server asks inside a call; `call` is absent when several are in flight. */
   onQuestion(
@@ -74,7 +77,10 @@ export class Connection {
       this.#http = "url" in config ? httpTransport(config) : undefined;
       this.#transport = new TapTransport(this.#http ?? (config as TransportServerConfig).transport()); // the third kind
     }
-    const capabilities: ClientCapabilities = hooks.elicitation ? { elicitation: { form: {}, url: {} } } : {};
+    const capabilities: ClientCapabilities = {
+      ...(hooks.elicitation && { elicitation: { form: {}, url: {} } }),
+      ...hooks.peers.capabilities,
+    };
     const budget = config.connectTimeoutMs ?? 5_000;
     this.sdk = new SdkClient(hooks.info, {
       capabilities,
@@ -99,6 +105,10 @@ export class Connection {
         return hooks.onQuestion(server, request.params, call ? [call] : [...this.calls], ctx.mcpReq.signal);
       });
     }
+    hooks.peers.register(server, this.sdk, () => {
+      const call = currentExchange()?.call;
+      return call ? [call] : [...this.calls];
+    });
   }
 
   get place(): string {
