@@ -58,10 +58,11 @@ function unknownName(kind: string, name: unknown, known: Iterable<string>): Prot
 }
 
 /** What may be said to a caller about `error`; everything else goes to the log under a reference. */
-function describeFailure(service: Service, what: string, error: unknown): string {
+function describeFailure(service: Service, exchange: Exchange, what: string, error: unknown): string {
   if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
   if (error instanceof ToolError) return error.message;
-  return maskFailure(service.log, what, error, service.exposeErrors);
+  // who stops because its client has left did right: any client could fill the log with errors otherwise
+  return maskFailure(service.log, what, error, service.exposeErrors, exchange.signal.aborted ? "info" : "error");
 }
 
 /** Runs a handler as a linear function with its context, and flushes what it reported last. */
@@ -119,7 +120,7 @@ async function runHandler<T>(
   } catch (error) {
     if (error instanceof ProtocolError || exchange.signal.aborted) throw error;
     // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
-    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, target.name, error));
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, exchange, target.name, error));
   } finally {
     await progress?.flush();
   }
@@ -151,17 +152,17 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
     failed(error) {
       if (error instanceof ProtocolError) throw error;
       const data = error instanceof ToolError ? errorData(service.log, `Tool ${name}`, error.data) : undefined;
-      return failedCall(describeFailure(service, `Tool ${name}`, error), data);
+      return failedCall(describeFailure(service, exchange, `Tool ${name}`, error), data);
     },
   });
 }
 
 /** How a resource or prompt fails: as a JSON-RPC error, since their results have no place for one. */
 const failing =
-  (service: Service, what: string) =>
+  (service: Service, exchange: Exchange, what: string) =>
   (error: unknown): never => {
     if (error instanceof ProtocolError) throw error;
-    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, what, error));
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, exchange, what, error));
   };
 
 async function readResource(service: Service, params: Record<string, unknown>, exchange: Exchange): Promise<Result> {
@@ -188,7 +189,7 @@ async function readResource(service: Service, params: Record<string, unknown>, e
       const asked = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
       return { ...service.cacheHints("resources/read", asked ? { ttlMs: 0 } : found.resource.cache), ...result };
     },
-    failed: failing(service, `Resource ${uri}`),
+    failed: failing(service, exchange, `Resource ${uri}`),
   });
 }
 
@@ -209,7 +210,7 @@ async function getPrompt(service: Service, params: Record<string, unknown>, exch
   // the arguments were checked by the prompt's schema
   return runHandler(service, exchange, target, (ctx) => prompt.run(read.args as never, ctx), {
     done: (value) => promptResult(value, prompt.description, name, service.maxResultBytes),
-    failed: failing(service, `Prompt ${name}`),
+    failed: failing(service, exchange, `Prompt ${name}`),
   });
 }
 
@@ -238,7 +239,10 @@ async function answer(
         return await complete(params, exchange, (key) => service.registry.completersOf(key, exchange));
       } catch (error) {
         if (error instanceof ProtocolError) throw error;
-        throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, "Completion", error));
+        throw new ProtocolError(
+          ProtocolErrorCode.InternalError,
+          describeFailure(service, exchange, "Completion", error),
+        );
       }
     }
     case "tools/call":
@@ -281,7 +285,7 @@ export async function throughMiddleware(
       throw sendable === undefined ? new ProtocolError(code, message) : error;
     }
     // thrown by middleware, or by a rule about who may see what
-    const text = describeFailure(service, what, error);
+    const text = describeFailure(service, exchange, what, error);
     const data = error instanceof ToolError ? errorData(service.log, what, error.data) : undefined;
     if (method === "tools/call") return failedCall(text, data);
     const code = error instanceof ToolError ? ProtocolErrorCode.InvalidRequest : ProtocolErrorCode.InternalError;
