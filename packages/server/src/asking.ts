@@ -9,7 +9,7 @@ import {
   specTypeSchemas,
 } from "@modelcontextprotocol/server";
 import { digest, type Era, isRecord, isSchema, type Json, type JsonObject } from "@tenon/core";
-import { missingCapability } from "./capabilities.ts";
+import { type Ability, missingCapability } from "./capabilities.ts";
 import type { QuestionKind } from "./journal.ts";
 import type { Linear } from "./linear.ts";
 import type { Pages } from "./pages.ts";
@@ -117,8 +117,7 @@ export function readAnswer(given: unknown, kind: QuestionKind): JsonObject | und
 
 /** What a handler may ask, over the two primitives of a round. */
 export function createAsking(linear: Linear, peer: Peer): LinearContext {
-  const refusal = (kind: Parameters<typeof missingCapability>[0]): Error | undefined =>
-    missingCapability(kind, peer.capabilities, peer.era);
+  const refusal = (kind: Ability): Error | undefined => missingCapability(kind, peer.capabilities, peer.era);
 
   function elicit<const S extends Shape>(message: string, shape: S, options: { key?: string } = {}) {
     return linear.ask<Answer<AnswerOf<S>>>(() => {

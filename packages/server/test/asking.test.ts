@@ -7,7 +7,8 @@ import type { Client, ElicitResult } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createServer, loadStateKeys, type TenonServer } from "../src/index.ts";
-import { connect, effects, type Mode, modernRequest, shop, spawn } from "./servers.ts";
+import { META, modern, overSocket } from "./raw-requests.ts";
+import { connect, effects, type Mode, shop, spawn } from "./servers.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 const capabilities = { elicitation: { form: {} } };
@@ -100,6 +101,7 @@ describe.each(["modern", "legacy"] as const)("asking the user on the %s era", (m
 
 describe("a waiting question", () => {
   const first = { name: "buy", arguments: { item: "tea" } };
+  const asks = { meta: { [META.capabilities]: capabilities } };
   interface Asked {
     result: {
       resultType: string;
@@ -108,12 +110,12 @@ describe("a waiting question", () => {
     };
   }
   const ask = async (at: string): Promise<Asked["result"]> =>
-    ((await (await modernRequest(at, "tools/call", first, capabilities)).json()) as Asked).result;
+    ((await overSocket(at, modern("tools/call", first, asks))).messages as [Asked])[0].result;
   const retry = async (
     at: string,
     params: object,
   ): Promise<Record<string, never> & { error?: { data: { reason: string } } }> =>
-    (await (await modernRequest(at, "tools/call", { ...first, ...params }, capabilities)).json()) as never;
+    (await overSocket(at, modern("tools/call", { ...first, ...params }, asks))).messages[0] as never; // JSON-RPC
 
   it("goes out as the revision says", async () => {
     const asked = await ask(url);

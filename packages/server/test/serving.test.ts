@@ -9,7 +9,8 @@ import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
 import { call as callTool, said } from "./ask.ts";
-import { connect, effects, type Mode, modernRequest, shop, spawn } from "./servers.ts";
+import { modern, overSocket } from "./raw-requests.ts";
+import { connect, effects, type Mode, shop, spawn } from "./servers.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 const logged: LogEntry[] = [];
@@ -218,20 +219,8 @@ describe("the HTTP side", () => {
     expect((await fetch(url)).status).toBe(405);
     expect((await fetch(url, { method: "DELETE", headers: { "mcp-session-id": "nope" } })).status).toBe(404);
     expect((await fetch(new URL("/other", url))).status).toBe(404);
-    const unknown = await modernRequest(url, "tools/nope", {});
-    expect([unknown.status, await unknown.json()]).toMatchObject([404, { error: { code: -32601 } }]);
-  });
-  it("answers a retry with a forged state by saying why", async () => {
-    const response = await modernRequest(
-      url,
-      "tools/call",
-      { name: "buy", arguments: { item: "tea" }, requestState: "forged" },
-      { elicitation: { form: {} } },
-    );
-    expect([response.status, await response.json()]).toMatchObject([
-      200,
-      { error: { code: -32602, data: { reason: "tampered" } } },
-    ]);
+    const unknown = await overSocket(url, modern("tools/nope"));
+    expect(unknown).toMatchObject({ status: 404, messages: [{ error: { code: -32601 } }] });
   });
   it("says which port is taken", async () => {
     const other = shop();

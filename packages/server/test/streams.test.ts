@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { TenonServer } from "../src/index.ts";
-import { legacy, modern, overSocket, type Raw } from "./raw-requests.ts";
+import { type Answer, initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
 import { connect, type Mode, shop, spawn } from "./servers.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
@@ -66,9 +66,7 @@ async function openStream(
 }
 
 async function openSession(capabilities = {}): Promise<Record<string, string>> {
-  const params = { protocolVersion: "2025-11-25", capabilities, clientInfo: { name: "c", version: "1" } };
-  const { headers } = await overSocket(url, legacy("initialize", params));
-  const session = { "mcp-session-id": headers["mcp-session-id"] ?? "" };
+  const session = sessionOf(await overSocket(url, initialize(capabilities)));
   await overSocket(url, legacy("notifications/initialized", {}, { headers: session, message: { id: undefined } }));
   return session;
 }
@@ -187,33 +185,18 @@ describe("a legacy session", () => {
   });
   it("belongs to who opened it", async () => {
     const alice = { subject: "alice", scopes: [], claims: {} };
-    const ask = (raw: Raw, caller: typeof alice): Promise<Response> =>
-      server.fetch(
-        new Request("http://127.0.0.1/mcp", { method: "POST", headers: raw.headers ?? {}, body: raw.body ?? "" }),
-        { caller },
-      );
-    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-    const opened = await ask(legacy("initialize", params), alice);
-    const list = legacy(
-      "tools/list",
-      {},
-      { headers: { "mcp-session-id": opened.headers.get("mcp-session-id") ?? "" } },
-    );
+    const ask = (raw: Raw, caller: typeof alice): Promise<Answer> => overFetch(server, raw, { caller });
+    const list = legacy("tools/list", {}, { headers: sessionOf(await ask(initialize(), alice)) });
     expect((await ask(list, alice)).status).toBe(200);
     expect((await ask(list, { ...alice, subject: "mallory" })).status).toBe(404);
     expect((await overSocket(url, list)).status).toBe(404);
   });
   it("is never one of more than allowed, however many clients open one at once", async () => {
     const small = shop({ http: { sessions: { max: 3 } } });
-    const send = ({ headers = {}, body = "" }: Raw): Promise<Response> =>
-      small.fetch(new Request("http://127.0.0.1/mcp", { method: "POST", headers, body }));
-    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-    const opened = await Promise.all(Array.from({ length: 20 }, () => send(legacy("initialize", params))));
+    const send = (raw: Raw): Promise<Answer> => overFetch(small, raw);
+    const opened = await Promise.all(Array.from({ length: 20 }, () => send(initialize())));
     const statuses = await Promise.all(
-      opened.map(async ({ headers }) => {
-        const session = { "mcp-session-id": headers.get("mcp-session-id") ?? "" };
-        return (await send(legacy("ping", {}, { headers: session }))).status;
-      }),
+      opened.map(async (answer) => (await send(legacy("ping", {}, { headers: sessionOf(answer) }))).status),
     );
     expect(statuses.filter((status) => status === 200)).toHaveLength(3);
     await small.close();
