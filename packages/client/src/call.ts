@@ -7,7 +7,9 @@ import type { Exchange } from "./connection/exchange.ts";
 import type { Server } from "./connection/server.ts";
 import { pause } from "./connection/time.ts";
 import { type Emit, progressEvent } from "./events.ts";
+import { linkSource, noteAsked, suspending } from "./marks.ts";
 import { declaresHeaders } from "./param-headers.ts";
+import type { PeerAnswers } from "./peer-requests.ts";
 import { askHandler, checkAnswers, parseQuestions } from "./questions.ts";
 import { asksForInput, checkResult, toToolResult } from "./results.ts";
 import type {
@@ -38,6 +40,7 @@ export interface CallContext {
   readonly elicitation: ElicitationHandler | "interrupt" | undefined;
   readonly logLevel: LoggingLevel;
   readonly options: Pick<CallOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog" | "driver">;
+  readonly peers: PeerAnswers;
   readonly callId: string;
 }
 
@@ -158,7 +161,10 @@ async function answer(
   leg: Leg,
 ): Promise<Record<string, unknown>> {
   const { elicitation, options, server } = context;
-  if (options.driver) return checkAnswers(server.name, questions, await options.driver.answer(questions, leg));
+  for (const question of Object.values(questions)) context.emit(context.events.onElicitation, question, source);
+  if (options.driver) {
+    return checkAnswers(server.name, questions, await suspending(options.driver.answer(questions, leg)));
+  }
   if (elicitation === undefined || elicitation === "interrupt") {
     const why = elicitation
       ? 'elicitation is "interrupt" and this call brought no driver'
@@ -185,22 +191,31 @@ async function answer(
 export async function callOnWire(context: CallContext, request: ToolCallRequest): Promise<ToolResult> {
   const { server, callId, options } = context;
   const source: EventSource = Object.freeze({ server: server.name, tool: request.name, callId });
-  let carried: Round = {};
+  linkSource(source, request.runtime);
+  let carried: () => Round | Promise<Round> = () => ({});
   for (let round = 0; round <= MAX_ROUNDS; round++) {
     const leg: Leg = { server: server.name, tool: request.name, args: request.args, round };
     const current = carried;
-    const sendThis = () => send(context, request, source, current);
+    // a driver that knows the answer of this leg already never asks for what it would carry
+    const sendThis = async () => send(context, request, source, await current());
     const result = await (options.driver ? options.driver.leg(sendThis, leg) : sendThis());
     if (!asksForInput(result)) return toToolResult(result);
+    noteAsked(source);
     const state = result.requestState === undefined ? {} : { requestState: result.requestState };
-    const questions = parseQuestions(server.name, result.inputRequests ?? {});
-    if (Object.keys(questions).length === 0) {
+    const { own, rest } = context.peers.split(result.inputRequests ?? {});
+    const questions = parseQuestions(server.name, rest);
+    if (Object.keys({ ...own, ...questions }).length === 0) {
       await withSignal(pause(STATE_ONLY_DELAY_MS), request.signal, () =>
         cancelled(server.name, `tools/call ${request.name}`, request.signal.reason, true),
       );
-      carried = state;
+      carried = () => state;
     } else {
-      carried = { inputResponses: await answer(context, request, source, questions, leg), ...state };
+      const asks = Object.keys(questions).length > 0;
+      const answers = asks ? await answer(context, request, source, questions, leg) : {};
+      carried = async () => ({
+        inputResponses: { ...answers, ...(await context.peers.answer(own, source, request.signal)) },
+        ...state,
+      });
     }
   }
   throw new ProtocolError(

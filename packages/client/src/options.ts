@@ -2,6 +2,7 @@ import { ConfigError, checkOptions, isRecord } from "@tenon/core";
 import type { ClientOptions, ServerConfig } from "./types.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const EVENTS = ["onProgress", "onLog", "onElicitation", "onCatalogChanged", "onServerState", "onHandlerError"];
 const COMMON = ["required", "connectTimeoutMs"];
 const SIZES = ["connectTimeoutMs", "maxResponseBytes", "concurrency"] as const;
 const KINDS = {
@@ -74,7 +75,7 @@ function checkChoice(value: unknown, choices: readonly string[], where: string):
  */
 export function checkClientOptions<Options extends object>(options: Options & Pick<ClientOptions, "servers">): void {
   const where = "createClient(options)";
-  const known = ["servers", "interceptors", "events", "elicitation", "naming", "toolErrors", "logLevel", "info"];
+  const known = "servers interceptors events elicitation sampling roots naming toolErrors logLevel info".split(" ");
   checkOptions(options, known, where);
   const given: Record<string, unknown> = { ...options };
   if (!isRecord(given.servers)) wrong(`${where}.servers must be an object of server configurations`);
@@ -84,13 +85,18 @@ export function checkClientOptions<Options extends object>(options: Options & Pi
   }
   if (given.events !== undefined) {
     if (!isRecord(given.events)) wrong(`${where}.events must be an object of handlers`);
-    checkOptions(
-      given.events,
-      ["onProgress", "onLog", "onCatalogChanged", "onServerState", "onHandlerError"],
-      `${where}.events`,
-    );
+    checkOptions(given.events, EVENTS, `${where}.events`);
+    for (const [name, handler] of Object.entries(given.events)) {
+      if (handler !== undefined && typeof handler !== "function") wrong(`${where}.events.${name} must be a function`);
+    }
   }
   if (typeof given.elicitation !== "function") checkChoice(given.elicitation, ["interrupt"], `${where}.elicitation`);
+  if (given.interceptors !== undefined) {
+    const list: unknown[] = Array.isArray(given.interceptors) ? given.interceptors : [given.interceptors];
+    if (!Array.isArray(given.interceptors) || list.some((one) => typeof one !== "function")) {
+      wrong(`${where}.interceptors must be a list of functions (request, next) => outcome`);
+    }
+  }
   if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
   checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
   checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);
