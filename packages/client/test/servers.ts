@@ -107,6 +107,11 @@ export function makeServer(): McpServer {
     }
     return text(`${answer.action}:${answer.content?.ok}`);
   });
+  server.registerTool("sample", { inputSchema: z.object({}) }, (_, ctx) => {
+    if (ctx.mcpReq.inputResponses) return text("sampled");
+    const messages = [{ role: "user" as const, content: { type: "text" as const, text: "Hello" } }];
+    return inputRequired({ inputRequests: { model: inputRequired.createMessage({ messages, maxTokens: 10 }) } });
+  });
   server.registerTool("die", { inputSchema: z.object({}) }, () => process.exit(3));
   server.registerTool("env", { inputSchema: z.object({}) }, () => text(JSON.stringify(process.env)));
   server.registerResource("policy", "company://policy", { mimeType: "text/markdown" }, (uri) => ({
