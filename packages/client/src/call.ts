@@ -54,6 +54,12 @@ function definitionOf(tools: ToolList, name: string): Tool {
   return { name, inputSchema } as Tool; // the catalog takes only schemas of type object
 }
 
+/** Whether the server says that sending this call twice does no harm. */
+function mayRepeat(tools: ToolList, name: string): boolean {
+  const annotations = tools.known.find((tool) => tool.wireName === name)?.annotations;
+  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
+}
+
 async function sendLeg(
   context: CallContext,
   request: ToolCallRequest,
@@ -125,12 +131,12 @@ async function send(
   const { signal } = request;
   const what = `tools/call ${request.name}`;
   let sent = false;
-  const run = () =>
-    server.use(what, (connection) => {
-      if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
-      sent = true;
-      return sendLeg(context, request, source, round, connection);
-    });
+  const attempt = (connection: Connection) => {
+    if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
+    sent = true;
+    return sendLeg(context, request, source, round, connection);
+  };
+  const run = () => server.turn(() => server.use(what, attempt, mayRepeat(tools, request.name)));
   // the signal must also end the wait for a connection
   const bounded = () => withSignal(run(), signal, () => cancelled(server.name, what, signal.reason, sent));
   try {

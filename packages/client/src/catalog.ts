@@ -103,7 +103,7 @@ export class ToolList {
     // before the request: a change announced while it runs must not be lost
     this.#connection = connection;
     this.#freshUntil = Number.POSITIVE_INFINITY;
-    connection.onToolsChanged = () => this.expire();
+    connection.watchTools(() => this.expire());
     try {
       const none = connection.sdk.getServerCapabilities()?.tools === undefined;
       const { items, ttlMs } = none ? { items: [] } : await fetchAll(connection, "tools/list");

@@ -3,6 +3,7 @@ import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@teno
 import { callOnWire } from "./call.ts";
 import { mergeTools, ToolList } from "./catalog.ts";
 import type { ConnectionHooks } from "./connection/connection.ts";
+import { Pools } from "./connection/pool.ts";
 import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
@@ -29,7 +30,8 @@ import type {
 } from "./types.ts";
 
 const INFO = { name: "tenon", version: "0.1.0" };
-const CLOSE_MS = 1_900;
+const CLOSE_MS = 1_700;
+const CLOSE_POOLS_MS = 200;
 
 /** What the client keeps per server. */
 interface Entry {
@@ -47,6 +49,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #entries = new Map<string, Entry>();
+  readonly #pools = new Pools();
   readonly #abort = new AbortController();
   #routes = new Map<string, CatalogTool>();
   #calls = 0;
@@ -62,6 +65,11 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const hooks: ConnectionHooks = {
       info: options.info ?? INFO,
       elicitation: elicitation !== undefined,
+      pools: this.#pools,
+      onStderr:
+        this.#events.onLog &&
+        ((server, data) => this.#emit(this.#events.onLog, { level: "info", logger: "stderr", data }, { server })),
+      onCatalogChanged: (server) => this.#emit(this.#events.onCatalogChanged, { server }),
       onLog: (server, { level, logger, data }, call) => {
         const event = { level, ...(logger !== undefined && { logger }), data };
         const source = call?.source ?? { server };
@@ -171,6 +179,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       this.#abort.abort(closedError());
       const all = [...this.#entries.values()].map(({ server }) => server.close());
       await bounded(Promise.allSettled(all), CLOSE_MS);
+      await bounded(this.#pools.close(), CLOSE_POOLS_MS);
     })();
     return this.#closing;
   }

@@ -18,6 +18,12 @@ export interface HttpServerConfig {
   required?: boolean;
   /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
   connectTimeoutMs?: number;
+  /** Path of a unix socket to connect to; the address then only says host name and path. */
+  socketPath?: string;
+  /** Certificates (PEM) trusted instead of the system's. Verification cannot be switched off. */
+  ca?: string | string[];
+  /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
+  maxResponseBytes?: number;
 }
 
 /** A server started as a child process that speaks over its standard input and output. */
@@ -29,6 +35,13 @@ export interface StdioServerConfig {
   cwd?: string;
   required?: boolean;
   connectTimeoutMs?: number;
+  /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
+  maxResponseBytes?: number;
+  /**
+   * Tool calls in flight at once; more wait for their turn. Default: no limit. With 1, every log message of a server of
+   * the older revision is known to belong to the one call that runs.
+   */
+  concurrency?: number;
 }
 
 /** A server behind any transport of the SDK; the function is called once per connection. */
@@ -121,6 +134,8 @@ export interface LogEvent {
 export interface ClientEvents {
   onProgress?: (event: ProgressEvent, source: EventSource) => void;
   onLog?: (event: LogEvent, source: EventSource) => void;
+  /** A server says that its tools changed; the next `listTools()` asks it anew. */
+  onCatalogChanged?: (event: { readonly server: string }) => void;
   /** A server's connection changed. */
   onServerState?: (info: ServerInfo) => void;
   /** An event handler threw; the call goes on. Default: a line on stderr. */
