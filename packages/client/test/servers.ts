@@ -36,6 +36,7 @@ export async function listen(fetch: Fetch, port = 0): Promise<Listening> {
     const init = { method: req.method ?? "GET", headers, signal: gone.signal, ...(text && { body: text }) };
     const response = await fetch(new Request(`http://127.0.0.1${req.url}`, init));
     res.writeHead(response.status, Object.fromEntries(response.headers));
+    res.flushHeaders();
     try {
       for await (const chunk of response.body ?? []) res.write(chunk);
     } catch {
