@@ -7,17 +7,17 @@ import {
   isJsonContentType,
   localhostAllowedHostnames,
   type McpHttpHandler,
-  readRequestBody,
   validateHostHeader,
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
-import { MAX_BODY_BYTES, parseBody } from "./body.ts";
+import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import type { Caller } from "./context.ts";
 import type { Service } from "./dispatch.ts";
 import type { Bus } from "./notify.ts";
 import { checkParamHeaders, paramHeadersOf } from "./param-headers.ts";
-import { createLastingProtocol, createProtocol, type Introduction } from "./protocol.ts";
+import { type Refusal, readMessage } from "./params.ts";
+import { createLastingProtocol, createProtocol, exists, type Introduction } from "./protocol.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
 
 export interface HttpOptions {
@@ -27,7 +27,7 @@ export interface HttpOptions {
   allowedOrigins?: readonly string[];
   /** Bytes of one request body. Default 4 MiB. */
   maxBodyBytes?: number;
-  /** Milliseconds a client of `listen()` may take to send one request. Default 30,000. */
+  /** Milliseconds a client may take to send one request. Default 30,000. */
   requestTimeoutMs?: number;
   sessions?: Partial<SessionLimits>;
 }
@@ -63,6 +63,13 @@ function authOf(caller: Caller | undefined): AuthInfo | undefined {
   return { token: "", clientId: caller.clientId ?? "", scopes: [...caller.scopes], extra: { caller } };
 }
 
+/** A body with its parameters read; of a batch, one that is refused is left to the protocol layer with the rest. */
+function readBody(body: unknown): { body: unknown; refused?: { refusal: Refusal; method: string } } {
+  if (Array.isArray(body)) return { body: body.map((message: unknown) => readBody(message).body) };
+  const read = readMessage(body);
+  return "message" in read ? { body: read.message } : { body, refused: read };
+}
+
 /** The refusal when headers that repeat arguments are missing or differ; undefined when all is well. */
 function checkCallHeaders(service: Service, outcome: InboundClassificationOutcome, headers: Headers) {
   if (outcome.kind !== "modern" || outcome.messageKind !== "request") return undefined;
@@ -91,6 +98,7 @@ export function createHttpSide(
   const hosts = [...(options.allowedHosts ?? localhostAllowedHostnames())];
   const origins = [...(options.allowedOrigins ?? hosts)];
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES;
+  const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const modern: McpHttpHandler = createMcpHandler(({ era }) => createProtocol(service, introduction, era), {
     maxRequestBodySize: maxBodyBytes,
     bus: bus.events,
@@ -108,11 +116,18 @@ export function createHttpSide(
     if (!isJsonContentType(request.headers.get("content-type"))) {
       return rpcError(415, -32000, "Content-Type must be application/json");
     }
-    const read = await readRequestBody(request, maxBodyBytes);
-    if (read.tooLarge) return rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`);
+    const encoding = request.headers.get("content-encoding") ?? "identity";
+    if (encoding !== "identity") return rpcError(415, -32000, `Content-Encoding ${encoding} is not supported`);
+    const read = await readText(request, { maxBytes: maxBodyBytes, timeoutMs });
+    if ("stopped" in read) {
+      if (read.stopped === "left") return new Response(null, { status: 499 }); // nobody reads it
+      return read.stopped === "too large"
+        ? rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`)
+        : rpcError(408, -32000, `The request body took longer than ${timeoutMs} ms`);
+    }
     const parsed = parseBody(read.text);
     if ("problem" in parsed) return rpcError(400, -32700, parsed.problem);
-    const body = parsed.value;
+    const { body, refused } = readBody(parsed.value);
     const header = (name: string): string | undefined => request.headers.get(name) ?? undefined;
     const outcome = classifyInboundRequest({
       httpMethod: "POST",
@@ -122,11 +137,21 @@ export function createHttpSide(
       body,
     });
     const authInfo = authOf(caller);
+    // of a method that does not exist, the parameters do not matter
+    const refusal =
+      refused && outcome.kind !== "reject" && exists(service.registry, refused.method, outcome.kind)
+        ? refused.refusal
+        : undefined;
     if (outcome.kind === "legacy") {
       const session = header("mcp-session-id");
+      if (session !== undefined && refusal && sessions.has(session, caller)) {
+        sessions.touch(session);
+        return Response.json(refusal);
+      }
       if (session !== undefined) return sessions.handle(session, request, body, caller, authInfo as never); // undefined or AuthInfo
       if (isInitializeRequest(body)) return sessions.open(request, body, caller, authInfo as never);
     }
+    if (refusal) return Response.json(refusal);
     return (
       checkCallHeaders(service, outcome, request.headers) ??
       modern.fetch(request, { parsedBody: body, ...(authInfo && { authInfo }) })

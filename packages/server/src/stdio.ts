@@ -1,12 +1,16 @@
 import { Writable } from "node:stream";
-import type { Server } from "@modelcontextprotocol/server";
+import type { Implementation, Server } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Era } from "@tenon/core";
-import type { ServerLog } from "./log.ts";
+import type { Service } from "./dispatch.ts";
+import { createLineAnswerer } from "./fast/stdio.ts";
 import { StdioWire } from "./stdio-wire.ts";
 
 /** Milliseconds that running calls get to finish after the client closed its end. */
 const GRACE_MS = 2_000;
+
+/** Stays on standard output, where an error without a listener would end the process with a trace. */
+const heard = (): void => undefined;
 
 /** The first line of the stack outside this file: who wrote to stdout. */
 function callSite(): string {
@@ -19,7 +23,7 @@ function callSite(): string {
  * there to stderr, with one warning that names the place.
  * @returns the real standard output for the transport, and a function that puts everything back
  */
-function guardStdout(log: ServerLog): { stdout: Writable; restore: () => void } {
+function guardStdout(log: Service["log"]): { stdout: Writable; restore: () => void } {
   const original = process.stdout.write;
   const real = original.bind(process.stdout);
   let warned = false;
@@ -33,6 +37,8 @@ function guardStdout(log: ServerLog): { stdout: Writable; restore: () => void } 
     }
     return process.stderr.write(chunk, ...(rest as [])); // the same overloads on both streams
   }) as typeof process.stdout.write;
+  // a client that closed only its reading end: the transport hears of it through the write that failed
+  if (!process.stdout.listeners("error").includes(heard)) process.stdout.on("error", heard);
   const stdout = new Writable({
     write: (chunk, _encoding, done) => {
       real(chunk as Uint8Array, done);
@@ -52,10 +58,12 @@ function guardStdout(log: ServerLog): { stdout: Writable; restore: () => void } 
  */
 export function openStdio(
   create: (era: Era) => Server,
-  log: ServerLog,
+  service: Service,
+  identity: Implementation,
 ): { done: Promise<void>; close(): Promise<void> } {
+  const { log } = service;
   const { stdout, restore } = guardStdout(log);
-  const wire = new StdioWire(stdout);
+  const wire = new StdioWire(stdout, createLineAnswerer(service, identity, stdout));
   const handle = serveStdio(({ era }) => create(era), {
     transport: wire,
     onerror: (error) => log("warning", "stdio", { error }),

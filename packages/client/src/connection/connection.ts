@@ -23,7 +23,7 @@ import type { Verdict } from "./verdicts.ts";
 const NEVER_MS = 2 ** 31 - 1;
 
 /** How long calls wait for a stream to be asked for, and then for its head: some servers send none before they say something. */
-const STREAM_WAIT_MS = { sent: 1_000, answered: 250 };
+const STREAM_WAIT_MS = { sent: 5_000, answered: 1_000 };
 
 /** What every connection of a client needs from it. */
 export interface ConnectionHooks {

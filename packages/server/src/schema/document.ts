@@ -1,4 +1,4 @@
-import { ConfigError, didYouMean, isRecord, type Json, type JsonObject, toJson } from "@tenon/core";
+import { ConfigError, didYouMean, isRecord, type Json, JsonError, type JsonObject, toJson } from "@tenon/core";
 
 /** Levels and nodes a schema document may have: far above what people write, low enough to bound the work it causes. */
 const MAX_DEPTH = 64;
@@ -105,6 +105,16 @@ function expansion(root: JsonObject): number {
   return count(root);
 }
 
+/** A document as JSON: what JSON cannot carry, such as Infinity, is in no schema. */
+function asJson(document: object, where: string): JsonObject {
+  try {
+    return toJson(document, where) as JsonObject; // an object stays one
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw new ConfigError(error.message, { code: "schema", data: error.data, cause: error });
+  }
+}
+
 /**
  * Checks a JSON Schema (2020-12) before anybody relies on it: dialect, local references, legal types and patterns, bounded
  * size. `int` becomes `integer`; format names are kept and mean nothing here; nothing is ever fetched.
@@ -120,7 +130,7 @@ export function checkDocument(document: unknown, where: string): CheckedDocument
   for (let probe: unknown = document; isRecord(probe); probe = Object.values(probe).find(isRecord)) {
     if (--depthLeft < 0) refuse("", `nested deeper than ${MAX_DEPTH} levels`);
   }
-  const root = toJson(document, where) as JsonObject; // an object stays one
+  const root = asJson(document, where);
   if (typeof root.$schema === "string" && !DIALECT.test(root.$schema)) {
     refuse(".$schema", `the dialect ${root.$schema} is not supported; write JSON Schema 2020-12`);
   }
