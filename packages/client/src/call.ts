@@ -72,6 +72,8 @@ async function sendLeg(
 ): Promise<WireResult> {
   const { server, tools, emit, events, logLevel, options } = context;
   const wantsLogs = events.onLog !== undefined || options.onLog !== undefined;
+  const stream = connection.streamPending;
+  if (stream) await stream;
   if (wantsLogs) await connection.askForLogs(logLevel);
   const deadline = startDeadline({
     server: server.name,

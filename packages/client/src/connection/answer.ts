@@ -22,6 +22,8 @@ export interface AskOptions {
   readonly tooLarge: () => Error;
   /** Told when an event stream ends, with the reason where it did not end well. */
   readonly onStreamEnd: (error: unknown) => void;
+  /** Told when the request goes out, on a socket that is open. */
+  readonly onSent?: (() => void) | undefined;
 }
 
 const LF = 10;
@@ -195,6 +197,7 @@ export function ask(options: AskOptions): Promise<{ head: Head; answer: Response
         onRequestStart: (controller) => {
           flow = controller;
           if (signal?.aborted) onAbort();
+          else options.onSent?.();
         },
         onResponseStart: (controller, status, answered) => {
           if (status < 200) return;

@@ -23,6 +23,9 @@ import type { Verdict } from "./verdicts.ts";
 /** Longer than any deadline of ours: the SDK must not end a request before we do. */
 const NEVER_MS = 2 ** 31 - 1;
 
+/** How long calls wait for a stream to be asked for, and then for its head: some servers send none before they say something. */
+const STREAM_WAIT_MS = { sent: 5_000, answered: 1_000 };
+
 /** What every connection of a client needs from it. */
 export interface ConnectionHooks {
   readonly info: { name: string; version: string };
@@ -52,6 +55,19 @@ export function placeOf(config: ServerConfig): string {
   return "its own transport";
 }
 
+/** Follows the first request for a stream; `done` resolves when it is answered, or was sent a while ago. */
+function listenSteps(): { step(how: "sent" | "answered"): void; done: Promise<void> } {
+  let resolve = () => {};
+  const done = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  const step = (how: "sent" | "answered") => {
+    if (how === "answered") resolve();
+    else setTimeout(resolve, STREAM_WAIT_MS.answered).unref();
+  };
+  return { step, done };
+}
+
 /** One live connection to one server. Replaced, never repaired. */
 export class Connection {
   readonly server: string;
@@ -69,6 +85,8 @@ export class Connection {
   /** Keeps the older revision's stream over HTTP. */
   #stream: ReturnType<typeof keepStream> | undefined;
   #streams = 0;
+  /** Until the server answered the request for that stream. */
+  #streamWait: Promise<unknown> | undefined;
   #stopListening: (() => void) | undefined;
   #requests = 0;
   #gone = false;
@@ -189,6 +207,18 @@ export class Connection {
     }
   }
 
+  /**
+   * What a call on a session of the older revision waits for: the stream for what the server says beside its answers. It is
+   * asked for when the session begins, on a socket of its own; a question sent before it is there would be lost.
+   */
+  get streamPending(): Promise<unknown> | undefined {
+    const waiting = this.hasSession ? this.#streamWait : undefined;
+    if (!waiting) return undefined;
+    return bounded(waiting, STREAM_WAIT_MS.sent).then(() => {
+      this.#streamWait = undefined; // once is enough, also for a server that does not answer
+    });
+  }
+
   /** Asks a legacy server for log messages, once. A server that refuses is left alone: logs are no reason to fail. */
   async askForLogs(level: LoggingLevel): Promise<void> {
     if (this.#levelAsked || this.era !== "legacy" || !this.sdk.getServerCapabilities()?.logging) return;
@@ -231,11 +261,13 @@ export class Connection {
       };
       return sseTransport(config, { server, pools, onListening });
     }
+    const listens = listenSteps();
+    this.#streamWait = listens.done;
     const onListening = (open: number) => {
       this.#streams = open;
       this.#stream?.changed(open);
     };
-    const http = httpTransport(config, { server, pools, onListening });
+    const http = httpTransport(config, { server, pools, onListening, onListen: listens.step });
     this.#http = http;
     this.#stream = keepStream(
       () => withExchange({}, () => http.resumeStream("")),

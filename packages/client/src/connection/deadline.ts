@@ -1,8 +1,5 @@
 import { ConnectionError, type TenonError } from "@tenon/core";
 
-/** Only says that a leg is over; nobody sees it. One for all: an error is costly to make. */
-const ENDED = new ConnectionError("the leg is over", { code: "ended" });
-
 /** Bounds one leg of a call: silence, total time, the caller's signal. */
 export interface Deadline {
   /** Aborts when the leg must end; `error` then says why. */
@@ -55,13 +52,15 @@ export function startDeadline(options: {
   let startedAt = 0;
   let idleSince = 0;
   let pauses = 0;
+  let over = false;
 
   const stop = () => {
     clearTimeout(idle);
     clearTimeout(total);
   };
   const fail = (reason: TenonError) => {
-    if (error) return;
+    if (over) return;
+    over = true;
     error = reason;
     stop();
     controller.abort(reason);
@@ -97,10 +96,10 @@ export function startDeadline(options: {
     },
     get left() {
       const now = Date.now();
-      return error ? 0 : Math.max(0, Math.min(idleSince + idleMs - now, startedAt + totalLeft - now));
+      return over ? 0 : Math.max(0, Math.min(idleSince + idleMs - now, startedAt + totalLeft - now));
     },
     touch() {
-      if (!error && pauses === 0) startIdle();
+      if (!over && pauses === 0) startIdle();
     },
     pause() {
       if (pauses++ === 0) {
@@ -111,12 +110,12 @@ export function startDeadline(options: {
       return () => {
         if (!paused) return;
         paused = false;
-        if (--pauses === 0 && !error) start();
+        if (--pauses === 0 && !over) start();
       };
     },
     fail,
     end() {
-      error ??= ENDED;
+      over = true;
       stop();
       signal?.removeEventListener("abort", onAbort);
     },

@@ -21,6 +21,8 @@ export interface HttpContext {
   readonly pools: Pools;
   /** Number of open listening streams after every change. */
   readonly onListening: (open: number) => void;
+  /** A request for a listening stream went out; it was answered, with a stream or without, or it failed. */
+  readonly onListen?: (how: "sent" | "answered") => void;
 }
 
 /** The error of a message that is larger than allowed. */
@@ -105,6 +107,7 @@ export function httpFetch(config: HttpServerConfig, context: HttpContext): typeo
       signal: init?.signal ?? undefined,
       limit,
       tooLarge: () => tooLarge(server, limit),
+      onSent: method === "GET" ? () => context.onListen?.("sent") : undefined,
       onStreamEnd: (error) => {
         if (exchange && error instanceof ProtocolError) exchange.failure ??= error;
         if (method === "GET") onListening(--listening);
@@ -112,7 +115,9 @@ export function httpFetch(config: HttpServerConfig, context: HttpContext): typeo
     };
     let answered: Awaited<ReturnType<typeof ask>>;
     try {
-      answered = await ask(options);
+      answered = await ask(options).finally(() => {
+        if (method === "GET") context.onListen?.("answered");
+      });
     } catch (error) {
       const refused = refusalCode(error) !== undefined || String(error).includes("Proxy response");
       throw route.proxy !== undefined && refused ? proxyError(server, route.proxy, error, false) : error;

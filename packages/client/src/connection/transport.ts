@@ -22,11 +22,13 @@ interface Pending {
   answered: boolean;
 }
 
-/** A valid stand-in for an answer that is read raw; errors and questions still go through the SDK's checks. */
-function standIn(method: string, raw: Record<string, unknown>): Record<string, unknown> {
+/**
+ * A valid stand-in for an answer that is read raw; errors and questions still go through the SDK's checks. An answer without
+ * `resultType` is a complete one (the revision says so; the SDK refuses it).
+ */
+function standIn(method: string): Record<string, unknown> {
   const key = method === "tools/call" ? "content" : (method.split("/")[0] ?? method);
-  const kind = "resultType" in raw ? { resultType: raw.resultType } : {};
-  return { ...kind, ttlMs: 0, cacheScope: "private", [key]: [] };
+  return { resultType: "complete", ttlMs: 0, cacheScope: "private", [key]: [] };
 }
 
 /**
@@ -143,7 +145,7 @@ export class TapTransport implements Transport {
     const raw: Record<string, unknown> = message.result;
     if (raw.resultType !== undefined && raw.resultType !== "complete") return message;
     exchange.raw = raw;
-    return { ...message, result: standIn(method, raw) };
+    return { ...message, result: standIn(method) };
   }
 }
 
