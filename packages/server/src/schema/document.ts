@@ -1,4 +1,13 @@
-import { ConfigError, didYouMean, isRecord, type Json, type JsonObject, toJson } from "@tenon/core";
+import {
+  ConfigError,
+  compilePattern,
+  didYouMean,
+  isRecord,
+  isRiskyPattern,
+  type Json,
+  type JsonObject,
+  toJson,
+} from "@tenon/core";
 
 /** Levels and nodes a schema document may have: far above what people write, low enough to bound the work it causes. */
 const MAX_DEPTH = 64;
@@ -16,23 +25,12 @@ const ONE = new Set(
 );
 const MANY = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
 const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
-/** A repeated group with a repetition inside: the shape of patterns that can take exponential time. */
-const NESTED_REPETITION = /\([^)]*[*+}][^)]*\)[*+{]/;
 
 /** A JSON Schema document that may be used, and what is known about the work it causes. */
 export interface CheckedDocument {
   readonly schema: JsonObject;
   /** Checking a value may take long (recursion through `anyOf`, `uniqueItems`, a risky pattern): bound its time. */
   readonly costly: boolean;
-}
-
-/** A pattern as the validator will run it: with `u` where it is legal, without where an author wrote for the older rules. */
-export function compilePattern(pattern: string): RegExp {
-  try {
-    return new RegExp(pattern, "u");
-  } catch {
-    return new RegExp(pattern);
-  }
 }
 
 /** The subschema that names itself with `$anchor`. */
@@ -150,7 +148,7 @@ export function checkDocument(document: unknown, where: string): CheckedDocument
         `${JSON.stringify(pattern)} is no regular expression (${cause instanceof Error ? cause.message : "?"})`,
       );
     }
-    if (NESTED_REPETITION.test(pattern)) costly = true;
+    if (isRiskyPattern(pattern)) costly = true;
   };
   const checkReference = (reference: unknown, path: string): void => {
     if (typeof reference !== "string") refuse(path, "a reference is a string");

@@ -1,7 +1,14 @@
-import { createContext, Script } from "node:vm";
-import { ConfigError, isSchema, type Schema, type SchemaIssue, TenonError } from "@tenon/core";
+import {
+  ConfigError,
+  compilePattern,
+  isSchema,
+  type Schema,
+  type SchemaIssue,
+  TenonError,
+  withinTime,
+} from "@tenon/core";
 import type { ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
-import { checkDocument, compilePattern } from "./document.ts";
+import { checkDocument } from "./document.ts";
 
 /** A JSON Schema (2020-12) written by hand; arguments it describes have the type `Record<string, unknown>`. */
 export interface JsonSchema {
@@ -30,15 +37,6 @@ async function compile(schema: object, where: string): Promise<ValidateFunction>
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ConfigError(`${where} is not a valid JSON Schema: ${reason}`, { code: "schema", cause });
   }
-}
-
-let bench: { box: { check: () => boolean }; script: Script } | undefined;
-
-/** Runs a synchronous check that may not take longer than {@link MAX_CHECK_MS}: node can only interrupt a script. */
-function withinTime(check: () => boolean): boolean {
-  bench ??= { box: createContext({ check }) as { check: () => boolean }, script: new Script("check()") }; // the object it got
-  bench.box.check = check;
-  return bench.script.runInContext(bench.box, { timeout: MAX_CHECK_MS }) === true;
 }
 
 function pathOf(error: ErrorObject): PropertyKey[] {
@@ -101,7 +99,7 @@ export function jsonSchema<T = Record<string, unknown>>(document: JsonSchema, wh
     compiled ??= compile(schema, where);
     const check = await compiled;
     try {
-      const ok = costly ? withinTime(() => check(value) === true) : check(value) === true;
+      const ok = costly ? withinTime(() => check(value) === true, MAX_CHECK_MS) : check(value) === true;
       return ok ? { value: value as T } : { issues: issuesOf(check.errors ?? []) }; // the document describes T, says its author
     } catch (cause) {
       // an endless reference overflows the stack, an expensive one runs out of time
