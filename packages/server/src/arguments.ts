@@ -4,11 +4,11 @@ import {
   issueMessage,
   issuePath,
   type JsonObject,
+  resolvePointer,
   type Schema,
   type SchemaIssue,
   validate,
 } from "@tenon/core";
-import { resolvePointer } from "./schema/document.ts";
 
 /** What happens to arguments that the schema does not name: left out, or refused with "did you mean". */
 export type UnknownArguments = "strip" | "reject";
