@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@tenon/core";
+import { AnswerCache } from "./cache.ts";
 import { callOnWire } from "./call.ts";
 import { mergeTools, ToolList } from "./catalog.ts";
 import type { ConnectionHooks } from "./connection/connection.ts";
@@ -8,25 +9,36 @@ import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
 import { answerLegacyQuestion } from "./legacy-questions.ts";
 import { composeInterceptors } from "./onion.ts";
-import { checkCallOptions, checkClientOptions } from "./options.ts";
+import { checkCallOptions, checkClientOptions, checkReadOptions } from "./options.ts";
 import { createRequest } from "./request.ts";
-import { getPromptOf, listPromptsOf, listResourcesOf, readResource } from "./resources.ts";
+import {
+  getPromptOf,
+  inTurns,
+  listPromptsOf,
+  listResourcesOf,
+  listResourceTemplatesOf,
+  readResource,
+} from "./resources.ts";
 import { isToolResult, resultError } from "./results.ts";
+import { MAX_RESULT_BYTES } from "./size.ts";
 import type {
   CallOptions,
   CatalogPrompt,
   CatalogResource,
+  CatalogResourceTemplate,
   CatalogTool,
   Client,
   ClientEvents,
   ClientOptions,
   PromptMessage,
+  ReadOptions,
   ResourceBlob,
   ServerInfo,
   ToolCallOutcome,
   ToolCallRequest,
   ToolRuntime,
 } from "./types.ts";
+import type { WireContext } from "./wire.ts";
 
 const INFO = { name: "tenon", version: "0.1.0" };
 const CLOSE_MS = 1_900;
@@ -35,6 +47,7 @@ const CLOSE_MS = 1_900;
 interface Entry {
   readonly server: Server;
   readonly tools: ToolList;
+  readonly cache: AnswerCache;
 }
 
 function closedError(): ConnectionError {
@@ -74,7 +87,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
       const server = new Server(name, config, hooks, onState);
-      this.#entries.set(name, { server, tools: new ToolList(server) });
+      this.#entries.set(name, { server, tools: new ToolList(server), cache: new AnswerCache() });
     }
   }
 
@@ -89,12 +102,17 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   async listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]> {
-    const found = await this.#fromAll(servers, ({ server }) => listPromptsOf(server));
+    const found = await this.#fromAll(servers, (entry) => listPromptsOf(entry));
     return found.flatMap(({ value }) => value);
   }
 
   async listResources(...servers: string[]): Promise<readonly CatalogResource[]> {
-    const found = await this.#fromAll(servers, ({ server }) => listResourcesOf(server));
+    const found = await this.#fromAll(servers, (entry) => listResourcesOf(entry));
+    return found.flatMap(({ value }) => value);
+  }
+
+  async listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]> {
+    const found = await this.#fromAll(servers, (entry) => listResourceTemplatesOf(entry));
     return found.flatMap(({ value }) => value);
   }
 
@@ -106,15 +124,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   ): Promise<ToolCallOutcome<Extra>> {
     checkCallOptions(options);
     const entry = this.#entry(server);
-    const context = {
-      ...entry,
-      emit: this.#emit,
-      events: this.#events,
-      elicitation: this.#options.elicitation,
-      logLevel: this.#options.logLevel ?? ("info" as const),
-      options,
-      callId: `call-${++this.#calls}`,
-    };
+    const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
     const request = createRequest<Runtime>({
       server,
       name: tool,
@@ -151,15 +161,27 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     throw new ConfigError(`there is no tool "${name}"; ${hint}`, { code: "unknown_tool", data: { name, near } });
   }
 
-  async readResources(server: string, uris?: readonly string[]): Promise<readonly ResourceBlob[]> {
+  async readResources(
+    server: string,
+    uris?: readonly string[],
+    options: ReadOptions = {},
+  ): Promise<readonly ResourceBlob[]> {
+    checkReadOptions(options, "readResources");
     const entry = this.#entry(server);
-    const wanted = uris ?? (await listResourcesOf(entry.server)).map(({ uri }) => uri);
-    const blobs = await Promise.all(wanted.map((uri) => readResource(entry.server, uri)));
-    return blobs.flat();
+    const wanted = uris ?? (await listResourcesOf(entry)).map(({ uri }) => uri);
+    const read = (uri: string) =>
+      readResource(this.#context(entry, options), entry.cache, uri, options, this.#abort.signal);
+    return (await inTurns(wanted, read)).flat();
   }
 
-  async getPrompt(server: string, name: string, args: Record<string, string> = {}): Promise<readonly PromptMessage[]> {
-    return getPromptOf(this.#entry(server).server, name, args);
+  async getPrompt(
+    server: string,
+    name: string,
+    args: Record<string, string> = {},
+    options: ReadOptions = {},
+  ): Promise<readonly PromptMessage[]> {
+    checkReadOptions(options, "getPrompt");
+    return getPromptOf(this.#context(this.#entry(server), options), name, args, options, this.#abort.signal);
   }
 
   servers(): readonly ServerInfo[] {
@@ -177,6 +199,20 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** What one request needs of this client. */
+  #context({ server }: Entry, options: ReadOptions): WireContext {
+    return {
+      server,
+      emit: this.#emit,
+      events: this.#events,
+      elicitation: this.#options.elicitation,
+      logLevel: this.#options.logLevel ?? "info",
+      maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
+      options,
+      callId: `call-${++this.#calls}`,
+    };
   }
 
   #entry(name: string): Entry {

@@ -1,11 +1,13 @@
 export { createClient } from "./client.ts";
 export { checkAnswer, type FieldInput, type FieldIssue, parseFields, parseFieldText } from "./fields.ts";
+export type { ToolMatch, ToolSelection } from "./filters.ts";
 export { renderText } from "./results.ts";
 export type {
   CallDriver,
   CallOptions,
   CatalogPrompt,
   CatalogResource,
+  CatalogResourceTemplate,
   CatalogTool,
   Client,
   ClientEvents,
@@ -23,6 +25,7 @@ export type {
   Naming,
   ProgressEvent,
   PromptMessage,
+  ReadOptions,
   ResourceBlob,
   ServerConfig,
   ServerInfo,

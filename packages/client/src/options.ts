@@ -1,8 +1,9 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
-import type { ClientOptions, ServerConfig } from "./types.ts";
+import { checkSelection } from "./filters.ts";
+import type { CallOptions, ClientOptions, ReadOptions, ServerConfig } from "./types.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-const COMMON = ["required", "connectTimeoutMs"];
+const COMMON = ["required", "connectTimeoutMs", "include", "exclude"];
 const KINDS = {
   url: ["url", "headers", ...COMMON],
   command: ["command", "args", "env", "cwd", ...COMMON],
@@ -44,6 +45,7 @@ function checkServer(config: ServerConfig, where: string): void {
   if (connectTimeoutMs !== undefined && !(connectTimeoutMs > 0)) {
     wrong(`${where}.connectTimeoutMs must be a positive number of milliseconds, got ${connectTimeoutMs}`);
   }
+  checkSelection(config, where);
   if ("url" in config) {
     checkUrl(config.url, where);
     checkTexts(config.headers, `${where}.headers`);
@@ -67,7 +69,17 @@ function checkChoice(value: unknown, choices: readonly string[], where: string):
  */
 export function checkClientOptions<Options extends object>(options: Options & Pick<ClientOptions, "servers">): void {
   const where = "createClient(options)";
-  const known = ["servers", "interceptors", "events", "elicitation", "naming", "toolErrors", "logLevel", "info"];
+  const known = [
+    "servers",
+    "interceptors",
+    "events",
+    "elicitation",
+    "naming",
+    "toolErrors",
+    "logLevel",
+    "maxResultBytes",
+    "info",
+  ];
   checkOptions(options, known, where);
   const given: Record<string, unknown> = { ...options };
   if (!isRecord(given.servers)) wrong(`${where}.servers must be an object of server configurations`);
@@ -83,10 +95,24 @@ export function checkClientOptions<Options extends object>(options: Options & Pi
   if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
   checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
   checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);
+  checkBytes(given.maxResultBytes, where);
 }
 
-/** Refuses unknown keys in the options of one call. @throws ConfigError `unknown_option` */
-export function checkCallOptions(options: object): void {
-  const known = "signal timeoutMs totalTimeoutMs headers meta runtime onProgress onLog driver".split(" ");
-  checkOptions(options, known, "callTool(…, options)");
+function checkBytes(value: unknown, where: string): void {
+  if (value === undefined || (typeof value === "number" && value > 0)) return;
+  wrong(`${where}.maxResultBytes must be a positive number of bytes, got ${JSON.stringify(value) ?? typeof value}`);
+}
+
+const READ = "signal timeoutMs totalTimeoutMs headers meta onProgress onLog maxResultBytes".split(" ");
+
+/** Refuses unknown keys in the options of one call. @throws ConfigError `unknown_option`, `invalid_option` */
+export function checkCallOptions(options: CallOptions): void {
+  checkOptions(options, [...READ, "runtime", "driver"], "callTool(…, options)");
+  checkBytes(options.maxResultBytes, "callTool(…, options)");
+}
+
+/** The same for reading a resource or rendering a prompt. */
+export function checkReadOptions(options: ReadOptions, method: "readResources" | "getPrompt"): void {
+  checkOptions(options, READ, `${method}(…, options)`);
+  checkBytes(options.maxResultBytes, `${method}(…, options)`);
 }

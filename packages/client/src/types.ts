@@ -7,9 +7,10 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import type { Era, JsonObject } from "@tenon/core";
+import type { ToolSelection } from "./filters.ts";
 
 /** A server reached over Streamable HTTP. */
-export interface HttpServerConfig {
+export interface HttpServerConfig extends ToolSelection {
   /** Full address of the endpoint, for example `http://127.0.0.1:8030/mcp`. */
   url: string;
   /** Sent with every request to this server and to no other. */
@@ -21,7 +22,7 @@ export interface HttpServerConfig {
 }
 
 /** A server started as a child process that speaks over its standard input and output. */
-export interface StdioServerConfig {
+export interface StdioServerConfig extends ToolSelection {
   command: string;
   args?: string[];
   /** Added to a small safe base environment (PATH, HOME, locale); nothing else of this process is passed on. */
@@ -32,7 +33,7 @@ export interface StdioServerConfig {
 }
 
 /** A server behind any transport of the SDK; the function is called once per connection. */
-export interface TransportServerConfig {
+export interface TransportServerConfig extends ToolSelection {
   transport: () => Transport;
   required?: boolean;
   connectTimeoutMs?: number;
@@ -81,6 +82,8 @@ export interface ToolResult {
   readonly meta: Readonly<Record<string, unknown>>;
   /** The answer as it came over the wire. */
   readonly raw: CallToolResult;
+  /** Why this client made an error of it: `invalid_arguments` (nothing was sent) or `invalid_output`. */
+  readonly problem?: { readonly code: string; readonly data?: unknown };
 }
 
 /** What leaves the onion: a tool's result, or what an interceptor made of it (`Extra`, for example a LangGraph Command). */
@@ -100,6 +103,9 @@ export interface EventSource {
   readonly server: string;
   /** The tool's wire name; absent when the server sent the event outside a call. */
   readonly tool?: string;
+  /** The prompt's name, or the resource's address, where one of those was asked for. */
+  readonly prompt?: string;
+  readonly uri?: string;
   /** Unique per call of this client; absent outside a call. */
   readonly callId?: string;
 }
@@ -216,8 +222,13 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
   onProgress?: ClientEvents["onProgress"];
   /** Log messages of this call only, besides `events.onLog`. */
   onLog?: ClientEvents["onLog"];
+  /** Bytes its answer may have. Default: the client's `maxResultBytes`. */
+  maxResultBytes?: number;
   driver?: CallDriver;
 }
+
+/** Options of one reading of a resource or one rendering of a prompt. */
+export type ReadOptions = Omit<CallOptions, "driver" | "runtime">;
 
 /** How model-side names are made: `prefixed` is `mcp_{server}_{tool}`, `plain` is the tool's own name. */
 export type Naming = "prefixed" | "plain" | ((server: string, tool: string) => string);
@@ -263,6 +274,16 @@ export interface CatalogPrompt {
   }>;
 }
 
+/** A family of resources, with an address that has places to fill (RFC 6570). */
+export interface CatalogResourceTemplate {
+  readonly server: string;
+  readonly uriTemplate: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+}
+
 export interface CatalogResource {
   readonly server: string;
   readonly uri: string;
@@ -283,7 +304,7 @@ export interface ServerInfo {
   readonly implementation?: { readonly name: string; readonly version: string };
   readonly instructions?: string;
   readonly error?: { readonly code: string; readonly message: string };
-  /** Tools that were left out, each with the reason. */
+  /** Tools that were left out or are used with a reservation (a schema that cannot be checked), each with the reason. */
   readonly problems: ReadonlyArray<{ readonly tool: string; readonly reason: string }>;
 }
 
@@ -302,6 +323,8 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   toolErrors?: "return" | "throw";
   /** Least severe level asked of servers while `events.onLog` or a call's `onLog` listens. Default `"info"`. */
   logLevel?: LoggingLevel;
+  /** Bytes the answer of a call, a prompt or a resource may have; a larger one fails its own call. Default 8 MiB. */
+  maxResultBytes?: number;
   /** How this client introduces itself. Default: name `tenon`, this package's version. */
   info?: { name: string; version: string };
 }
@@ -312,6 +335,7 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
   listTools(...servers: string[]): Promise<readonly CatalogTool[]>;
   listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]>;
   listResources(...servers: string[]): Promise<readonly CatalogResource[]>;
+  listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]>;
   /** Calls a tool by its server and wire name, through the interceptors. */
   callTool(
     server: string,
@@ -326,8 +350,13 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
     options?: CallOptions<Runtime>,
   ): Promise<ToolCallOutcome<Extra>>;
   /** Reads the given resources, or all listed ones when `uris` is left out. */
-  readResources(server: string, uris?: readonly string[]): Promise<readonly ResourceBlob[]>;
-  getPrompt(server: string, name: string, args?: Record<string, string>): Promise<readonly PromptMessage[]>;
+  readResources(server: string, uris?: readonly string[], options?: ReadOptions): Promise<readonly ResourceBlob[]>;
+  getPrompt(
+    server: string,
+    name: string,
+    args?: Record<string, string>,
+    options?: ReadOptions,
+  ): Promise<readonly PromptMessage[]>;
   servers(): readonly ServerInfo[];
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -22,9 +22,17 @@ interface Pending {
   answered: boolean;
 }
 
+/** Where answers that are no plain lists have what the SDK looks for. */
+const CONTENTS: Record<string, string> = {
+  "tools/call": "content",
+  "prompts/get": "messages",
+  "resources/read": "contents",
+  "resources/templates/list": "resourceTemplates",
+};
+
 /** A valid stand-in for an answer that is read raw; errors and questions still go through the SDK's checks. */
 function standIn(method: string, raw: Record<string, unknown>): Record<string, unknown> {
-  const key = method === "tools/call" ? "content" : (method.split("/")[0] ?? method);
+  const key = CONTENTS[method] ?? method.split("/")[0] ?? method;
   const kind = "resultType" in raw ? { resultType: raw.resultType } : {};
   return { ...kind, ttlMs: 0, cacheScope: "private", [key]: [] };
 }
