@@ -27,6 +27,12 @@ function definitionOf(tools: ToolList, name: string): Tool {
   return { name, inputSchema } as Tool; // the catalog takes only schemas of type object
 }
 
+/** Whether the server says that sending this call twice does no harm. */
+function mayRepeat(tools: ToolList, name: string): boolean {
+  const annotations = tools.find(name)?.annotations;
+  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
+}
+
 function mismatch(error: unknown): boolean {
   if (!(error instanceof ProtocolError) || typeof error.data !== "object" || error.data === null) return false;
   return "code" in error.data && error.data.code === HEADER_MISMATCH;
@@ -47,7 +53,8 @@ async function send(
     // a retry carries the arguments that were checked
     if (round === 0) await checkArguments(tools, server.name, request.name, request.args, context.given);
   };
-  const sending = () => sendRequest(context, wire, carried, { before });
+  const safe = () => mayRepeat(tools, request.name);
+  const sending = () => sendRequest(context, wire, carried, { before, safe, inTurn: true });
   const answer = await sending().catch(async (error: unknown) => {
     if (!mismatch(error)) throw error;
     // refused before it ran, because the tool's definition is unknown or old here

@@ -243,7 +243,7 @@ export class ToolList {
     const before = this.#connection;
     // before the request: a change announced while it runs must not be lost
     this.#freshUntil = Number.POSITIVE_INFINITY;
-    connection.onToolsChanged = () => this.expire();
+    connection.watchTools(() => this.expire());
     try {
       const capability = connection.sdk.getServerCapabilities()?.tools;
       const { items, freshness } = capability

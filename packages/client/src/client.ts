@@ -4,6 +4,7 @@ import { AnswerCache } from "./cache.ts";
 import { callOnWire } from "./call.ts";
 import { mergeTools, ToolList } from "./catalog.ts";
 import type { ConnectionHooks } from "./connection/connection.ts";
+import { Pools } from "./connection/pool.ts";
 import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
@@ -20,7 +21,7 @@ import {
   readResource,
 } from "./resources.ts";
 import { isToolResult, resultError } from "./results.ts";
-import { MAX_RESULT_BYTES } from "./size.ts";
+import { MAX_RESULT_BYTES, withRoom } from "./size.ts";
 import type {
   CallOptions,
   CatalogPrompt,
@@ -41,7 +42,8 @@ import type {
 import type { WireContext } from "./wire.ts";
 
 const INFO = { name: "tenon", version: "0.1.0" };
-const CLOSE_MS = 1_900;
+const CLOSE_MS = 1_700;
+const CLOSE_POOLS_MS = 200;
 
 /** What the client keeps per server. */
 interface Entry {
@@ -60,6 +62,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #entries = new Map<string, Entry>();
+  readonly #pools = new Pools();
   readonly #abort = new AbortController();
   #routes = new Map<string, CatalogTool>();
   #calls = 0;
@@ -75,6 +78,11 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const hooks: ConnectionHooks = {
       info: options.info ?? INFO,
       elicitation: elicitation !== undefined,
+      pools: this.#pools,
+      onStderr:
+        this.#events.onLog &&
+        ((server, data) => this.#emit(this.#events.onLog, { level: "info", logger: "stderr", data }, { server })),
+      onCatalogChanged: (server) => this.#emit(this.#events.onCatalogChanged, { server }),
       onLog: (server, { level, logger, data }, call) => {
         const event = { level, ...(logger !== undefined && { logger }), data };
         const source = call?.source ?? { server };
@@ -86,7 +94,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     };
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
-      const server = new Server(name, config, hooks, onState);
+      const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
       this.#entries.set(name, { server, tools: new ToolList(server), cache: new AnswerCache() });
     }
   }
@@ -193,6 +201,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       this.#abort.abort(closedError());
       const all = [...this.#entries.values()].map(({ server }) => server.close());
       await bounded(Promise.allSettled(all), CLOSE_MS);
+      await bounded(this.#pools.close(), CLOSE_POOLS_MS);
     })();
     return this.#closing;
   }

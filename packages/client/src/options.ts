@@ -4,9 +4,10 @@ import type { CallOptions, ClientOptions, ReadOptions, ServerConfig } from "./ty
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 const COMMON = ["required", "connectTimeoutMs", "include", "exclude"];
+const SIZES = ["connectTimeoutMs", "maxResponseBytes", "concurrency"] as const;
 const KINDS = {
-  url: ["url", "headers", ...COMMON],
-  command: ["command", "args", "env", "cwd", ...COMMON],
+  url: ["url", "headers", "socketPath", "ca", "maxResponseBytes", ...COMMON],
+  command: ["command", "args", "env", "cwd", "maxResponseBytes", "concurrency", ...COMMON],
   transport: ["transport", ...COMMON],
 };
 
@@ -41,9 +42,11 @@ function checkServer(config: ServerConfig, where: string): void {
     wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
   }
   checkOptions(config, KINDS[kind], where);
-  const { connectTimeoutMs } = config;
-  if (connectTimeoutMs !== undefined && !(connectTimeoutMs > 0)) {
-    wrong(`${where}.connectTimeoutMs must be a positive number of milliseconds, got ${connectTimeoutMs}`);
+  const given: Record<string, unknown> = { ...config };
+  for (const key of SIZES) {
+    const value = given[key];
+    if (value === undefined || (typeof value === "number" && value > 0)) continue;
+    wrong(`${where}.${key} must be a positive number, got ${JSON.stringify(value)}`);
   }
   checkSelection(config, where);
   if ("url" in config) {
@@ -89,7 +92,11 @@ export function checkClientOptions<Options extends object>(options: Options & Pi
   }
   if (given.events !== undefined) {
     if (!isRecord(given.events)) wrong(`${where}.events must be an object of handlers`);
-    checkOptions(given.events, ["onProgress", "onLog", "onServerState", "onHandlerError"], `${where}.events`);
+    checkOptions(
+      given.events,
+      ["onProgress", "onLog", "onCatalogChanged", "onServerState", "onHandlerError"],
+      `${where}.events`,
+    );
   }
   if (typeof given.elicitation !== "function") checkChoice(given.elicitation, ["interrupt"], `${where}.elicitation`);
   if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);

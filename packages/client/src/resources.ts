@@ -110,7 +110,7 @@ async function ask(
     server: server.name,
     what,
     signal,
-    send: (carried) => sendRequest(context, request, carried, { safe: true }),
+    send: (carried) => sendRequest(context, request, carried),
     answer: (questions) => {
       const suspends = "only a tool call can be suspended; give createClient an elicitation handler";
       return answerByHandler(elicitation, questions, { what, source, signal, suspends });

@@ -1,4 +1,5 @@
 import { isRecord, ProtocolError } from "@tenon/core";
+import type { ServerConfig } from "./types.ts";
 
 /** Bytes one answer may have unless a client or a call says otherwise: 8 MiB. */
 export const MAX_RESULT_BYTES = 8 * 1024 * 1024;
@@ -41,6 +42,15 @@ export function deeperThan(value: unknown, levels: number): boolean {
 export function tooLarge(server: string, what: string, limit: number): ProtocolError {
   return new ProtocolError(
     `${what} on server "${server}": result too large (limit ${limit} bytes). Ask for less, or raise maxResultBytes`,
-    { code: "result_too_large", server, maybeExecuted: true, data: { limit } },
+    { code: "too_large", server, maybeExecuted: true, data: { limit } },
   );
+}
+
+/**
+ * The server's configuration with room for results of `maxResultBytes`, unless it has a limit of its own for what it
+ * receives: a result takes more bytes on the wire than it has as text.
+ */
+export function withRoom(config: ServerConfig, maxResultBytes: number | undefined): ServerConfig {
+  if (maxResultBytes === undefined || maxResultBytes <= MAX_RESULT_BYTES || "transport" in config) return config;
+  return { maxResponseBytes: 2 * maxResultBytes, ...config };
 }

@@ -19,6 +19,12 @@ export interface HttpServerConfig extends ToolSelection {
   required?: boolean;
   /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
   connectTimeoutMs?: number;
+  /** Path of a unix socket to connect to; the address then only says host name and path. */
+  socketPath?: string;
+  /** Certificates (PEM) trusted instead of the system's. Verification cannot be switched off. */
+  ca?: string | string[];
+  /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
+  maxResponseBytes?: number;
 }
 
 /** A server started as a child process that speaks over its standard input and output. */
@@ -30,6 +36,13 @@ export interface StdioServerConfig extends ToolSelection {
   cwd?: string;
   required?: boolean;
   connectTimeoutMs?: number;
+  /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
+  maxResponseBytes?: number;
+  /**
+   * Tool calls in flight at once; more wait for their turn. Default: no limit. With 1, every log message of a server of
+   * the older revision is known to belong to the one call that runs.
+   */
+  concurrency?: number;
 }
 
 /** A server behind any transport of the SDK; the function is called once per connection. */
@@ -127,6 +140,8 @@ export interface LogEvent {
 export interface ClientEvents {
   onProgress?: (event: ProgressEvent, source: EventSource) => void;
   onLog?: (event: LogEvent, source: EventSource) => void;
+  /** A server says that its tools changed; the next `listTools()` asks it anew. */
+  onCatalogChanged?: (event: { readonly server: string }) => void;
   /** A server's connection changed. */
   onServerState?: (info: ServerInfo) => void;
   /** An event handler threw; the call goes on. Default: a line on stderr. */
@@ -222,7 +237,7 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
   onProgress?: ClientEvents["onProgress"];
   /** Log messages of this call only, besides `events.onLog`. */
   onLog?: ClientEvents["onLog"];
-  /** Bytes its answer may have. Default: the client's `maxResultBytes`. */
+  /** Bytes its answer may have. Default: the client's `maxResultBytes`. What one message may have, the server's `maxResponseBytes` says. */
   maxResultBytes?: number;
   driver?: CallDriver;
 }

@@ -68,7 +68,6 @@ async function sendOn(
     call: { source, deadline, onLog: options.onLog },
     headers,
     rawMethod: method,
-    maxBytes: maxResultBytes,
     onProgress: (progress) => {
       deadline.touch();
       const event = progressEvent(progress);
@@ -106,29 +105,38 @@ async function sendOn(
   }
 }
 
+/** How a request is sent. */
+export interface Sending {
+  /** Runs first, under the caller's signal; what it throws is thrown, and nothing is sent. */
+  readonly before?: () => Promise<void>;
+  /** Whether the request only reads, or may be repeated; asked after `before`. */
+  readonly safe?: () => boolean;
+  /** Counts for the server's `concurrency`. */
+  readonly inTurn?: boolean;
+}
+
 /**
  * Sends a request once, with the retry that is safe.
- * @param before runs first, under the caller's signal; what it throws is thrown, and nothing is sent
- * @param safe the request only reads
  * @throws TenonError
  */
 export async function sendRequest(
   context: WireContext,
   request: WireRequest,
   carried: Carried,
-  { before, safe = false }: { before?: () => Promise<void>; safe?: boolean } = {},
+  { before, safe = () => true, inTurn = false }: Sending = {},
 ): Promise<WireAnswer> {
   const { server } = context;
   const { signal, what } = request;
   let sent = false;
+  const attempt = (connection: Connection) => {
+    if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
+    sent = true;
+    return sendOn(connection, context, request, carried);
+  };
   const run = async () => {
     await before?.();
-    const use = (connection: Connection) => {
-      if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
-      sent = true;
-      return sendOn(connection, context, request, carried);
-    };
-    return server.use(what, use, safe);
+    const use = () => server.use(what, attempt, safe());
+    return inTurn ? server.turn(use) : use();
   };
   // the signal must also end the wait for a connection
   return withSignal(run(), signal, () => cancelled(server.name, what, signal.reason, sent));

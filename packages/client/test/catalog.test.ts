@@ -213,7 +213,11 @@ describe("a kept list", () => {
     expect(names(await client.listTools())).toEqual(["a"]);
     listed.push("b");
     expect(names(await client.listTools())).toEqual(["a"]);
-    server.push("notifications/tools/list_changed");
-    await expect.poll(async () => names(await client.listTools()), { timeout: 10_000 }).toEqual(["a", "b"]);
+    const announced = async () => {
+      // the stream for announcements may not be open yet
+      server.push("notifications/tools/list_changed");
+      return names(await client.listTools());
+    };
+    await expect.poll(announced, { timeout: 10_000 }).toEqual(["a", "b"]);
   });
 });

@@ -159,7 +159,7 @@ describe("resources", () => {
       }),
     );
     const client = one(server, { maxResultBytes: 4_000 });
-    await expect(client.readResources("s", ["r://large"])).rejects.toMatchObject({ code: "result_too_large" });
+    await expect(client.readResources("s", ["r://large"])).rejects.toMatchObject({ code: "too_large" });
     await expect(client.readResources("s", ["r://odd"])).rejects.toMatchObject({ code: "bad_answer" });
     expect((await client.readResources("s", ["r://x"]))[0]?.asString()).toBe("fine");
     await expect(client.readResources("s", ["r://x"], { header: {} } as never)).rejects.toThrow(

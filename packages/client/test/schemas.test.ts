@@ -192,7 +192,7 @@ describe("a schema from a server", () => {
   });
 });
 
-describe.each(STUBS)("results of a server over %s", (_, stub) => {
+describe.each(STUBS)("results of a server over %s", (transport, stub) => {
   const OUTPUT = { outputSchema: { type: "object", properties: { a: { type: "number" } }, required: ["a"] } };
   const answering = (result: Record<string, unknown>, more: object = OUTPUT) =>
     start(stub({ tools: [tool("t", { type: "object" }, more)], onCall: () => result }));
@@ -246,7 +246,7 @@ describe.each(STUBS)("results of a server over %s", (_, stub) => {
       }),
     );
     const client = open(server, { maxResultBytes: 10_000 });
-    await expect(client.callTool("s", "t", { size: 20_000 })).rejects.toMatchObject({ code: "result_too_large" });
+    await expect(client.callTool("s", "t", { size: 20_000 })).rejects.toMatchObject({ code: "too_large" });
     await expect(client.callTool("s", "t", { size: 20_000 })).rejects.toThrow(/result too large \(limit 10000 bytes\)/);
     expect(textOf(await client.callTool("s", "t", { size: 20_000 }, { maxResultBytes: 30_000 }))).toHaveLength(20_000);
     expect(textOf(await client.callTool("s", "t", { size: 5 }))).toBe("xxxxx");
@@ -254,4 +254,20 @@ describe.each(STUBS)("results of a server over %s", (_, stub) => {
       code: "invalid_option",
     });
   });
+
+  it("B4: of 30 MB fail their own call by default, and come through where the limit is raised", async () => {
+    const onCall = () => ({ content: [{ type: "text", text: "x".repeat(30_000_000) }] });
+    const server = await start(
+      stub({
+        tools: ["t", "small"],
+        onCall: (request, reply) => (request.params.name === "t" ? onCall() : reply.result({ content: [] })),
+      }),
+    );
+    const client = open(server);
+    await expect(client.callTool("s", "t")).rejects.toThrow(/result too large \(limit \d+ bytes\)/);
+    expect(await client.callTool("s", "small")).toMatchObject({ isError: false });
+    if (transport === "stdio") expect(server.opened).toBe(1);
+    const patient = open(server, { maxResultBytes: 40_000_000 });
+    expect(textOf(await patient.callTool("s", "t"))).toHaveLength(30_000_000);
+  }, 60_000);
 });

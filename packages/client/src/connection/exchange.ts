@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Progress } from "@modelcontextprotocol/client";
+import type { TenonError } from "@tenon/core";
 import type { ClientEvents, EventSource } from "../types.ts";
 import type { Deadline } from "./deadline.ts";
 
@@ -20,13 +21,15 @@ export interface Exchange {
   readonly headers?: Readonly<Record<string, string>>;
   /** Method whose answer is taken raw, because the SDK's check of a whole answer would lose it for one bad element. */
   readonly rawMethod?: string;
-  /** Bytes its answer may have. */
-  readonly maxBytes?: number;
   /**
    * Progress of this request. Taken from the wire directly: the SDK looks for its handler one step too late and loses
    * what arrives together with the answer.
    */
   readonly onProgress?: (progress: Progress) => void;
+  /** Only listens: it must not hold the process open. */
+  readonly listening?: boolean;
+  /** Why the exchange fails, where the SDK would say less. */
+  failure?: TenonError;
   /** The raw answer, once it came. */
   raw?: Record<string, unknown>;
   /** Whether the answer to the present POST is an event stream; unknown where the transport is not ours. */
