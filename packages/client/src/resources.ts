@@ -1,5 +1,6 @@
-import { isRecord, ProtocolError } from "@tenon/core";
+import { isRecord, ProtocolError, TenonError } from "@tenon/core";
 import { type AnswerCache, freshnessOf, identityOf } from "./cache.ts";
+import type { ToolList } from "./catalog.ts";
 import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "./pages.ts";
@@ -22,6 +23,8 @@ const AT_ONCE = 16;
 export interface Source {
   readonly server: Server;
   readonly cache: AnswerCache;
+  /** Where `client.servers()` learns what is wrong with a list. */
+  readonly tools: Pick<ToolList, "doubt" | "settle">;
 }
 
 function labels(item: Record<string, unknown>): { title?: string; description?: string; mimeType?: string } {
@@ -36,18 +39,21 @@ function labels(item: Record<string, unknown>): { title?: string; description?: 
 }
 
 async function listOf(
-  { server, cache }: Source,
+  { server, cache, tools }: Source,
   method: Exclude<ListMethod, "tools/list">,
   offered: (connection: Connection) => boolean,
 ): Promise<Record<string, unknown>[]> {
   // the lists are asked for with the server's own headers only
   const kept = cache.get(method, "");
   if (kept) return kept as Record<string, unknown>[]; // as it was put there below
-  const fetched = await server.use(
-    method,
-    async (connection) => (offered(connection) ? await fetchAll(connection, method) : { items: [], freshness: {} }),
-    true,
-  );
+  const fetch = async (connection: Connection) =>
+    offered(connection) ? await fetchAll(connection, method) : { items: [], freshness: {} };
+  const fetched = await server.use(method, fetch, true).catch((error: unknown) => {
+    // a server that is down says so itself
+    if (server.info.health === "up" && error instanceof TenonError) tools.doubt(method, error.message);
+    throw error;
+  });
+  tools.settle(method);
   const items = fetched.items.filter(isRecord);
   cache.set(method, "", fetched.freshness, items);
   return items;

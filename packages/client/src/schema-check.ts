@@ -1,7 +1,9 @@
 import {
   ajvIssues,
   compilePattern,
+  expansion,
   isRecord,
+  isRiskyPattern,
   type Json,
   type JsonObject,
   resolvePointer,
@@ -11,6 +13,7 @@ import {
   withinTime,
 } from "@tenon/core";
 import type { ValidateFunction } from "ajv/dist/2020.js";
+import { jsonSize } from "./size.ts";
 
 /** Levels and subschemas of a document that is still compiled: far above what people write. */
 const MAX_DEPTH = 64;
@@ -18,6 +21,10 @@ const MAX_NODES = 20_000;
 /** Milliseconds for compiling a document, and for checking one value where that can take long. */
 const MAX_COMPILE_MS = 2_000;
 const MAX_CHECK_MS = 500;
+/** Subschemas one value is checked against when references are followed, until that is bounded in time. */
+const MAX_EXPANSION = 10_000;
+/** Bytes of a small value. Stopping what takes long costs a thread, a tenth of a call: larger values are worth it. */
+const SMALL = 4_096;
 const TYPES = new Set(["string", "number", "integer", "boolean", "object", "array", "null"]);
 
 /** What a look at a document tells, before anything is compiled. */
@@ -26,8 +33,13 @@ export interface SchemaSurvey {
   readonly unusable?: string;
   /** Patterns that are no regular expressions in JavaScript, by their place; they are not checked. */
   readonly ignored: readonly string[];
-  /** Checking a value may take long: a pattern, a reference or `uniqueItems`. */
+  /** Checking even a small value may take long: a pattern that can backtrack, references without end, `uniqueItems`. */
   readonly costly: boolean;
+}
+
+/** Whether a pattern may take more than quadratic time: that, on a small value, is nothing. */
+function mayBacktrack(pattern: string): boolean {
+  return isRiskyPattern(pattern) || (pattern.match(/[*+]|\{\d+,/g) ?? []).length > 1;
 }
 
 function legal(pattern: string): boolean {
@@ -68,11 +80,11 @@ export function surveySchema(root: JsonObject): SchemaSurvey {
     ];
     for (const pattern of patterns) {
       if (typeof pattern !== "string") continue;
-      costly = true;
+      if (mayBacktrack(pattern)) costly = true;
       if (!legal(pattern)) ignored.push(`${JSON.stringify(pattern.slice(0, 100))} at ${path || "its root"}`);
     }
     if (schema.uniqueItems === true) costly = true;
-    if ("$ref" in schema || "$dynamicRef" in schema) costly = true;
+    if ("$dynamicRef" in schema || "$recursiveRef" in schema) costly = true;
     const problem = "$ref" in schema ? referenceProblem(root, schema.$ref) : undefined;
     if (problem) return `${problem} (at ${path || "its root"})`;
     for (const [name, child] of subschemas(schema)) {
@@ -82,6 +94,7 @@ export function surveySchema(root: JsonObject): SchemaSurvey {
     return undefined;
   };
   const unusable = look(root, "", 0);
+  if (!unusable && expansion(root) > MAX_EXPANSION) costly = true;
   return { ...(unusable !== undefined && { unusable }), ignored, costly };
 }
 
@@ -116,7 +129,9 @@ interface Compiler {
   compile(schema: object): ValidateFunction;
   removeSchema(schema: object): unknown;
 }
-const compilers = new Map<string, Promise<Compiler>>();
+/** Compilers in use, and how many documents each has read: it never forgets one, so it is replaced in time. */
+const compilers = new Map<string, { readonly made: Promise<Compiler>; uses: number }>();
+const MAX_USES = 500;
 
 async function makeCompiler(dialect: Dialect, thoroughness: Thoroughness): Promise<Compiler> {
   const regExp = Object.assign((pattern: string) => compilePattern(pattern), { code: "compilePattern" });
@@ -172,9 +187,10 @@ async function compile(root: JsonObject, thoroughness: Thoroughness): Promise<Sc
   let problem = "";
   for (const dialect of dialectsOf(root)) {
     const key = `${dialect} ${thoroughness}`;
-    const known = compilers.get(key) ?? makeCompiler(dialect, thoroughness);
-    compilers.set(key, known);
-    const compiler = await known;
+    const present = compilers.get(key) ?? { made: makeCompiler(dialect, thoroughness), uses: 0 };
+    if (++present.uses < MAX_USES) compilers.set(key, present);
+    else compilers.delete(key);
+    const compiler = await present.made;
     try {
       const validate = withinTime(() => compiler.compile(schema), MAX_COMPILE_MS);
       return { check: checker(validate, schema, survey.costly) };
@@ -193,7 +209,8 @@ function checker(validate: ValidateFunction, schema: JsonObject, costly: boolean
   return (value) => {
     try {
       const run = () => validate(value) === true;
-      if (costly ? withinTime(run, MAX_CHECK_MS) : run()) return { ok: true };
+      const bounded = costly || jsonSize(value, SMALL) > SMALL;
+      if (bounded ? withinTime(run, MAX_CHECK_MS) : run()) return { ok: true };
       return { ok: false, issues: ajvIssues(validate.errors ?? [], schema) };
     } catch (error) {
       // an endless reference overflows the stack

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ExecutionError, isRecord, issueMessage, issuePath, type JsonObject, type SchemaIssue } from "@tenon/core";
-import type { ToolList, WireTool } from "./catalog.ts";
+import type { ToolList } from "./catalog.ts";
+import type { WireTool } from "./definitions.ts";
 import { schemaCheck, type Verdict } from "./schema-check.ts";
 import type { ToolResult } from "./types.ts";
 

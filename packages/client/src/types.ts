@@ -319,7 +319,7 @@ export interface ServerInfo {
   readonly implementation?: { readonly name: string; readonly version: string };
   readonly instructions?: string;
   readonly error?: { readonly code: string; readonly message: string };
-  /** Tools that were left out or are used with a reservation (a schema that cannot be checked), each with the reason. */
+  /** Tools that were left out or are used with a reservation (a schema that cannot be checked), each with the reason; also lists of prompts or resources that failed, by their method. */
   readonly problems: ReadonlyArray<{ readonly tool: string; readonly reason: string }>;
 }
 

@@ -167,6 +167,24 @@ describe("resources", () => {
     );
   });
 
+  it("whose list breaks are left out, and that is reported until it works again", async () => {
+    let broken = true;
+    const server = await start(
+      stubHttp({
+        capabilities,
+        on: { "resources/list": () => (broken ? { resources: 7 } : { resources: [{ uri: "r://x", name: "x" }] }) },
+      }),
+    );
+    const client = one(server);
+    expect(await client.listResources()).toEqual([]);
+    expect(client.servers()[0]?.problems).toEqual([
+      { tool: "resources/list", reason: expect.stringMatching(/without a list "resources"/) },
+    ]);
+    broken = false;
+    expect(await client.listResources()).toMatchObject([{ uri: "r://x" }]);
+    expect(client.servers()[0]?.problems).toEqual([]);
+  });
+
   it("are read a few at a time when there are many", async () => {
     const resources = Array.from({ length: 50 }, (_, i) => ({ uri: `r://${i}`, name: `${i}` }));
     let now = 0;

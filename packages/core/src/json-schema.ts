@@ -63,6 +63,30 @@ export function resolvePointer(root: JsonObject, reference: string): JsonObject 
   return isRecord(node) ? (node as JsonObject) : undefined; // inside JSON
 }
 
+/** Subschemas visited when references are followed; infinite for a document that refers to itself. */
+export function expansion(root: JsonObject): number {
+  const known = new Map<JsonObject, number>();
+  const open = new Set<JsonObject>();
+  const count = (node: JsonObject): number => {
+    const before = known.get(node);
+    if (before !== undefined) return before;
+    if (open.has(node)) return Number.POSITIVE_INFINITY;
+    open.add(node);
+    let total = 1;
+    for (const [path, child] of subschemas(node)) {
+      // definitions count where they are used
+      if (isRecord(child) && !path.startsWith("$defs.") && !path.startsWith("definitions."))
+        total += count(child as JsonObject); // inside JSON
+    }
+    const target = typeof node.$ref === "string" ? resolvePointer(root, node.$ref) : undefined;
+    if (target) total += count(target);
+    open.delete(node);
+    known.set(node, total);
+    return total;
+  };
+  return count(root);
+}
+
 /** What Ajv says about one broken keyword; `schema` and `data` are there with its option `verbose`. */
 export interface AjvError {
   readonly keyword: string;
