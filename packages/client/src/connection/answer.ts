@@ -158,7 +158,8 @@ function streamSink(head: Head, options: AskOptions, flow: Dispatcher.DispatchCo
   return {
     answer: new Response(body, { status: head.status, headers }),
     data: (chunk) => {
-      if (over || !controller) return true;
+      // the parser hands out nothing when it is resumed: pausing for that would never end
+      if (over || !controller || chunk.length === 0) return true;
       if (!fits(chunk)) return false;
       controller.enqueue(chunk);
       if ((controller.desiredSize ?? 0) <= 0) flow.pause();

@@ -168,6 +168,8 @@ export async function stubHttp(behavior: HttpBehavior = {}): Promise<HttpStub> {
       sessions.delete(headers["mcp-session-id"] ?? "");
       return void res.writeHead(200).end();
     }
+    // nothing is kept to be sent again
+    if (headers["last-event-id"]) return void res.writeHead(405).end();
     gets.add(res);
     res.on("close", () => gets.delete(res));
     res.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();

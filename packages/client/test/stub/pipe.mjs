@@ -5,7 +5,8 @@ import { createInterface } from "node:readline";
 
 const host = connect({ port: Number(process.argv[2]), host: "127.0.0.1", allowHalfOpen: true });
 host.write(`${process.pid}\n`);
-process.stdin.pipe(host);
+// the socket ends with the process, not with its input
+process.stdin.pipe(host, { end: false });
 let stubborn = false;
 process.stdin.on("end", () => {
   if (!stubborn) process.exit(0);
@@ -24,7 +25,9 @@ const commands = {
     stubborn = true;
   },
 };
-createInterface({ input: host }).on("line", (line) => {
+const lines = createInterface({ input: host });
+lines.on("error", () => {});
+lines.on("line", (line) => {
   const [name, value] = JSON.parse(line);
   commands[name](value);
 });

@@ -121,8 +121,11 @@ export async function stubStdio(behavior: StubBehavior = {}, onStart?: (child: S
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     let peer: Live | undefined;
     socket.on("error", () => {});
+    socket.on("end", () => socket.end());
     socket.on("close", () => peer && live.delete(peer));
-    createInterface({ input: socket }).on("line", (line) => {
+    const lines = createInterface({ input: socket });
+    lines.on("error", () => {}); // the socket's, told a second time
+    lines.on("line", (line) => {
       if (peer) return receive(peer, line);
       const child = toChild(socket, Number(line), children.length + 1);
       peer = { child, socket, cancels: new Map(), asked: new Map(), listening: new Set() };
