@@ -52,6 +52,7 @@ describe("a model behind an endpoint", () => {
 
       const [first] = endpoint.requests;
       expect(first?.stream).toBe(true);
+      expect(JSON.stringify(first?.tools)).not.toContain("caller_id");
       expect(first?.tools?.map((tool) => tool.function.name).sort()).toEqual([
         "mcp_notification_send_sms",
         "mcp_order_batch_refund",

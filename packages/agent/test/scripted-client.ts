@@ -131,8 +131,9 @@ export function scriptedClient(
       }
     };
     type Handler = (request: ToolCallRequest) => Promise<ToolCallOutcome<ToolMessage | Command>>;
-    const requestOf = (fields: Omit<ToolCallRequest, "with">): ToolCallRequest => ({
+    const requestOf = (fields: Omit<ToolCallRequest, "with" | "definition">): ToolCallRequest => ({
       ...fields,
+      definition: async () => catalog.find(({ wireName }) => wireName === fields.name),
       with: (changes) =>
         requestOf({ ...fields, ...changes, headers: { ...fields.headers }, meta: { ...fields.meta, ...changes.meta } }),
     });
@@ -140,7 +141,16 @@ export function scriptedClient(
       .reverse()
       .reduce<Handler>((next, interceptor) => (request) => interceptor(request, next), base);
     return handler(
-      requestOf({ server, name, args, headers: {}, meta: call.meta ?? {}, runtime: call.runtime ?? {}, signal }),
+      requestOf({
+        server,
+        name,
+        callId: "call-1",
+        args,
+        headers: {},
+        meta: call.meta ?? {},
+        runtime: call.runtime ?? {},
+        signal,
+      }),
     );
   };
 

@@ -1,13 +1,14 @@
 import type { Tool } from "@modelcontextprotocol/client";
 import { ExecutionError, ProtocolError } from "@tenon/core";
 import type { ToolList } from "./catalog.ts";
+import { markAnswered, suspending } from "./marks.ts";
 import { declaresHeaders } from "./param-headers.ts";
 import { checkAnswers } from "./questions.ts";
 import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
 import { answerByHandler, type Carried, untilFinal } from "./rounds.ts";
 import { checkArguments, checkOutput } from "./tool-checks.ts";
 import type { CallDriver, EventSource, Leg, ToolCallRequest, ToolResult, WireResult } from "./types.ts";
-import { sendRequest, type WireContext, type WireRequest } from "./wire.ts";
+import { IDLE_MS, sendRequest, TOTAL_MS, type WireContext, type WireRequest } from "./wire.ts";
 
 /** JSON-RPC code of the revision: the headers do not repeat the parameters the server declares for them. */
 const HEADER_MISMATCH = -32_020;
@@ -38,6 +39,11 @@ function mismatch(error: unknown): boolean {
   return "code" in error.data && error.data.code === HEADER_MISMATCH;
 }
 
+/** Milliseconds of a call's time that may go into learning its tool's definition: half of it. */
+function listLimit({ options }: CallContext): number {
+  return Math.min(options.timeoutMs ?? IDLE_MS, options.totalTimeoutMs ?? TOTAL_MS) / 2;
+}
+
 /** One leg, with the retries that are safe. @throws TenonError */
 async function send(
   context: CallContext,
@@ -48,10 +54,11 @@ async function send(
 ) {
   const { server, tools } = context;
   const before = async () => {
-    await tools.prepare();
+    const spent = await tools.prepare(listLimit(context));
     await tools.admit(request.name);
     // a retry carries the arguments that were checked
     if (round === 0) await checkArguments(tools, server.name, request.name, request.args, context.given);
+    return spent;
   };
   const safe = () => mayRepeat(tools, request.name);
   const sending = () => sendRequest(context, wire, carried, { before, safe, inTurn: true });
@@ -70,7 +77,7 @@ async function send(
  * @throws TenonError
  */
 export async function callOnWire(context: CallContext, request: ToolCallRequest): Promise<ToolResult> {
-  const { server, tools, callId, driver, elicitation } = context;
+  const { server, tools, callId, driver, elicitation, peers } = context;
   const { name, args, headers, meta, signal } = request;
   const source: EventSource = Object.freeze({ server: server.name, tool: name, callId });
   const what = `tools/call ${name}`;
@@ -79,25 +86,31 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
   const wire: WireRequest = { method: "tools/call", what, params, headers, meta, signal, source, definition };
   const legOf = (round: number): Leg => ({ server: server.name, tool: name, args, round });
   try {
-    const final = await untilFinal<WireResult>({
+    const { final, asked } = await untilFinal<WireResult>({
       server: server.name,
       what,
       signal,
+      source,
+      peers,
       send: (carried, round) => {
-        const sendThis = () => send(context, request, wire, carried, round);
+        const sendThis = async () => send(context, request, wire, await carried(), round);
         return driver ? driver.leg(sendThis, legOf(round)) : sendThis();
       },
       answer: async (questions, round) => {
-        if (driver) return checkAnswers(server.name, questions, await driver.answer(questions, legOf(round)));
+        for (const question of Object.values(questions)) context.emit(context.events.onElicitation, question, source);
+        if (driver) {
+          return checkAnswers(server.name, questions, await suspending(driver.answer(questions, legOf(round))));
+        }
         const suspends = "this call brought no driver";
         return answerByHandler(elicitation, questions, { what, source, signal, suspends });
       },
     });
+    const mark = asked ? markAnswered : (result: ToolResult) => result;
     const result = toToolResult(final as Exclude<WireResult, { resultType: "input_required" }>); // untilFinal ends with no question
-    if (result.isError) return result;
+    if (result.isError) return mark(result);
     // a leg may have been remembered by another process, which knew the definition
-    await tools.prepare().catch(() => {});
-    return await checkOutput(tools, server.name, name, result);
+    await tools.prepare(listLimit(context)).catch(() => {});
+    return mark(await checkOutput(tools, server.name, name, result));
   } catch (error) {
     if (error instanceof ExecutionError && error.code === "invalid_arguments") return problemResult(error);
     throw error;

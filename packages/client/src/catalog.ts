@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { AuthError, ConfigError, ConnectionError, ProtocolError, type TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, ProtocolError, type TenonError } from "@tenon/core";
 import { MAX_TTL_MS } from "./cache.ts";
 import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
@@ -51,6 +51,14 @@ export class ToolList {
     return this.#all.find(({ wireName }) => wireName === name);
   }
 
+  /** The definition of a tool; the server is asked where it is not known yet. */
+  async define(name: string): Promise<WireTool | undefined> {
+    const known = this.find(name);
+    if (known) return known;
+    await this.get();
+    return this.find(name);
+  }
+
   /** Makes the next `get` ask the server. */
   expire(): void {
     this.#freshUntil = 0;
@@ -76,18 +84,22 @@ export class ToolList {
   /**
    * Makes sure that definitions are known before a call relies on them. A server that cannot list, or not in time, is
    * called all the same: it has the last word on its arguments.
-   * @throws ConnectionError when there is no connection
+   * @param limitMs how long the list may take
+   * @returns milliseconds spent on the list
+   * @throws TenonError when there is no connection
    */
-  async prepare(): Promise<void> {
-    if (this.#connection || Date.now() - this.#tried < AGAIN_MS) return;
-    this.#tried = Date.now();
+  async prepare(limitMs: number): Promise<number> {
+    if (this.#connection || Date.now() - this.#tried < AGAIN_MS) return 0;
+    await this.#server.connection();
+    const began = Date.now();
+    this.#tried = began;
     try {
-      await bounded(this.get(), PREPARE_MS);
+      await bounded(this.get(), Math.min(limitMs, PREPARE_MS));
     } catch (error) {
+      // without a connection nothing can be called either; a refused list may only lack what an interceptor adds to calls
       if (error instanceof ConnectionError && error.maybeExecuted === false) throw error;
-      // refused at the door; a refused list alone may be missing what an interceptor adds to calls
-      if (error instanceof AuthError && this.#server.info.health !== "up") throw error;
     }
+    return Date.now() - began;
   }
 
   /**

@@ -9,8 +9,9 @@ import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
 import { answerLegacyQuestion } from "./legacy-questions.ts";
-import { composeInterceptors } from "./onion.ts";
+import { runOnion, showTools } from "./onion.ts";
 import { checkCallOptions, checkClientOptions, checkReadOptions } from "./options.ts";
+import { createPeerAnswers, type PeerAnswers } from "./peer-requests.ts";
 import { createRequest } from "./request.ts";
 import {
   getPromptOf,
@@ -44,6 +45,8 @@ import type { WireContext } from "./wire.ts";
 const INFO = { name: "tenon", version: "0.1.0" };
 const CLOSE_MS = 1_700;
 const CLOSE_POOLS_MS = 200;
+/** Interceptors may ask a person; where the call names no limit, this is theirs, in milliseconds. */
+const INTERCEPTORS_MS = 600_000;
 
 /** What the client keeps per server. */
 interface Entry {
@@ -61,6 +64,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #options: ClientOptions<Runtime, Extra>;
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
+  readonly #peers: PeerAnswers;
   readonly #entries = new Map<string, Entry>();
   readonly #pools = new Pools();
   readonly #abort = new AbortController();
@@ -73,6 +77,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     setMaxListeners(0, this.#abort.signal); // one listener a call in flight: no leak, however many
     this.#events = options.events ?? {};
     this.#emit = createEmit(this.#events);
+    this.#peers = createPeerAnswers(options);
     const { elicitation } = options;
     this.elicitation = elicitation === undefined ? "none" : elicitation === "interrupt" ? "interrupt" : "callback";
     const hooks: ConnectionHooks = {
@@ -83,6 +88,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
         this.#events.onLog &&
         ((server, data) => this.#emit(this.#events.onLog, { level: "info", logger: "stderr", data }, { server })),
       onCatalogChanged: (server) => this.#emit(this.#events.onCatalogChanged, { server }),
+      peers: this.#peers,
       onLog: (server, { level, logger, data }, call) => {
         const event = { level, ...(logger !== undefined && { logger }), data };
         const source = call?.source ?? { server };
@@ -90,7 +96,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
         this.#emit(call?.onLog, event, source);
       },
       onQuestion: (server, params, calls, signal) =>
-        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal),
+        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal, (question, source) =>
+          this.#emit(this.#events.onElicitation, question, source),
+        ),
     };
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
@@ -103,7 +111,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const found = await this.#fromAll(servers, ({ tools }) => tools.watch());
     // names are made over everything known, so that asking for one server gives the names of the whole catalog
     const known = [...this.#entries.values()].flatMap(({ tools }) => tools.known);
-    const merged = mergeTools(known, this.#options.naming ?? "prefixed", [...this.#entries.keys()]);
+    const named = mergeTools(known, this.#options.naming ?? "prefixed", [...this.#entries.keys()]);
+    const merged = showTools(named, this.#options.interceptors ?? []);
     this.#routes = new Map(merged.map((tool) => [tool.name, tool]));
     const reached = new Set(found.map(({ name }) => name));
     return Object.freeze(merged.filter((tool) => reached.has(tool.server)));
@@ -133,17 +142,25 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     checkCallOptions(options);
     const entry = this.#entry(server);
     const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
-    const request = createRequest<Runtime>({
-      server,
-      name: tool,
-      args,
-      headers: options.headers ?? {},
-      meta: options.meta ?? {},
-      runtime: options.runtime ?? ({} as Runtime), // a runtime has optional parts only; who narrows it passes one
-      signal: options.signal ? AbortSignal.any([options.signal, this.#abort.signal]) : this.#abort.signal,
+    const outcome = await runOnion<Runtime, Extra>({
+      interceptors: this.#options.interceptors ?? [],
+      core: (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner),
+      signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
+      limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,
+      request: (signal) =>
+        createRequest<Runtime>({
+          server,
+          name: tool,
+          callId: context.callId,
+          args,
+          headers: options.headers ?? {},
+          meta: options.meta ?? {},
+          // a runtime has optional parts only; who narrows it passes one
+          runtime: Object.freeze({ ...options.runtime }) as Runtime,
+          signal,
+          define: (name) => entry.tools.define(name),
+        }),
     });
-    const core = (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner);
-    const outcome = await composeInterceptors<Runtime, Extra>(this.#options.interceptors ?? [], core)(request);
     if (this.#options.toolErrors === "throw" && isToolResult(outcome) && outcome.isError) {
       throw resultError(server, tool, outcome);
     }
@@ -217,6 +234,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       emit: this.#emit,
       events: this.#events,
       elicitation: this.#options.elicitation,
+      peers: this.#peers,
       logLevel: this.#options.logLevel ?? "info",
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
       options,

@@ -22,6 +22,7 @@ export function createEmit(events: ClientEvents): Emit {
     if (!handler) return;
     try {
       const outcome = handler(...args);
+      // a handler may be async although nobody waits for it
       if (outcome instanceof Promise) outcome.catch(report);
     } catch (error) {
       report(error);

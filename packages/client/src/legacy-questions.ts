@@ -7,8 +7,9 @@ import {
 import { ProtocolError, TenonError } from "@tenon/core";
 import { cancelled } from "./connection/deadline.ts";
 import type { ActiveCall } from "./connection/exchange.ts";
+import { noteAsked } from "./marks.ts";
 import { askHandler, parseQuestion } from "./questions.ts";
-import type { ElicitationHandler } from "./types.ts";
+import type { ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
 
 function cannotInterrupt(server: string): ProtocolError {
   return new ProtocolError(
@@ -30,12 +31,15 @@ export async function answerLegacyQuestion(
   params: ElicitRequest["params"],
   calls: readonly ActiveCall[],
   signal: AbortSignal,
+  onQuestion: (question: ElicitationRequest, source: EventSource) => void,
 ): Promise<ElicitResult> {
   const [call] = calls.length === 1 ? calls : [];
+  for (const { source } of calls) noteAsked(source);
   const resume = calls.map(({ deadline }) => deadline.pause());
   try {
     if (elicitation === "interrupt") throw cannotInterrupt(server);
     const question = parseQuestion(server, params);
+    onQuestion(question, call?.source ?? { server });
     const until = call ? AbortSignal.any([signal, call.deadline.signal]) : signal;
     const onAbort = () => call?.deadline.error ?? cancelled(server, "a question", until.reason, true);
     return await askHandler(elicitation, question, call?.source ?? { server }, until, onAbort);

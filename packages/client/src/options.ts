@@ -3,6 +3,7 @@ import { checkSelection } from "./filters.ts";
 import type { CallOptions, ClientOptions, ReadOptions, ServerConfig } from "./types.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const EVENTS = ["onProgress", "onLog", "onElicitation", "onCatalogChanged", "onServerState", "onHandlerError"];
 const COMMON = ["required", "connectTimeoutMs", "include", "exclude"];
 const SIZES = ["connectTimeoutMs", "maxResponseBytes", "concurrency"] as const;
 const KINDS = {
@@ -77,6 +78,8 @@ export function checkClientOptions<Options extends object>(options: Options & Pi
     "interceptors",
     "events",
     "elicitation",
+    "sampling",
+    "roots",
     "naming",
     "toolErrors",
     "logLevel",
@@ -92,13 +95,18 @@ export function checkClientOptions<Options extends object>(options: Options & Pi
   }
   if (given.events !== undefined) {
     if (!isRecord(given.events)) wrong(`${where}.events must be an object of handlers`);
-    checkOptions(
-      given.events,
-      ["onProgress", "onLog", "onCatalogChanged", "onServerState", "onHandlerError"],
-      `${where}.events`,
-    );
+    checkOptions(given.events, EVENTS, `${where}.events`);
+    for (const [name, handler] of Object.entries(given.events)) {
+      if (handler !== undefined && typeof handler !== "function") wrong(`${where}.events.${name} must be a function`);
+    }
   }
   if (typeof given.elicitation !== "function") checkChoice(given.elicitation, ["interrupt"], `${where}.elicitation`);
+  if (given.interceptors !== undefined) {
+    const list: unknown[] = Array.isArray(given.interceptors) ? given.interceptors : [given.interceptors];
+    if (!Array.isArray(given.interceptors) || list.some((one) => typeof one !== "function")) {
+      wrong(`${where}.interceptors must be a list of functions (request, next) => outcome`);
+    }
+  }
   if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
   checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
   checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);

@@ -99,15 +99,15 @@ export async function listPromptsOf(source: Source): Promise<CatalogPrompt[]> {
   });
 }
 
-/** Sends one request that reads, and answers its questions. @returns the raw answer */
+/** Sends one request that reads, and answers its questions. @returns the raw answer, and whether anything was asked */
 async function ask(
   context: WireContext,
   wire: Omit<WireRequest, "headers" | "meta" | "signal" | "source">,
   options: ReadOptions,
   who: Pick<EventSource, "prompt" | "uri">,
   stop: AbortSignal,
-): Promise<Record<string, unknown>> {
-  const { server, elicitation } = context;
+): Promise<{ final: Record<string, unknown>; asked: boolean }> {
+  const { server, elicitation, peers, emit, events } = context;
   const { what } = wire;
   const signal = options.signal ? AbortSignal.any([options.signal, stop]) : stop;
   const source: EventSource = Object.freeze({ server: server.name, ...who, callId: context.callId });
@@ -116,8 +116,11 @@ async function ask(
     server: server.name,
     what,
     signal,
-    send: (carried) => sendRequest(context, request, carried),
-    answer: (questions) => {
+    source,
+    peers,
+    send: async (carried) => sendRequest(context, request, await carried()),
+    answer: async (questions) => {
+      for (const question of Object.values(questions)) emit(events.onElicitation, question, source);
       const suspends = "only a tool call can be suspended; give createClient an elicitation handler";
       return answerByHandler(elicitation, questions, { what, source, signal, suspends });
     },
@@ -159,10 +162,10 @@ export async function readResource(
   const server = context.server.name;
   const what = `resources/read ${uri}`;
   const identity = identityOf(options.headers ?? {}, options.meta ?? {});
-  const kept = cache.get(what, identity);
-  const raw =
-    (kept as Record<string, unknown> | undefined) ?? // as it was put there below
-    (await ask(context, { method: "resources/read", what, params: { uri } }, options, { uri }, stop));
+  const kept = cache.get(what, identity) as Record<string, unknown> | undefined; // as it was put there below
+  const { final: raw, asked } = kept
+    ? { final: kept, asked: false }
+    : await ask(context, { method: "resources/read", what, params: { uri } }, options, { uri }, stop);
   const { contents } = raw;
   if (!Array.isArray(contents)) throw bad(server, what, "contents is not a list");
   const blobs = contents.map((content: unknown, index) => {
@@ -172,7 +175,8 @@ export async function readResource(
     }
     return toBlob(server, content, uri);
   });
-  if (!kept) cache.set(what, identity, freshnessOf(raw), raw);
+  // what depends on an answer is nobody else's
+  if (!kept && !asked) cache.set(what, identity, freshnessOf(raw), raw);
   return blobs;
 }
 
@@ -198,7 +202,8 @@ export async function getPromptOf(
   const server = context.server.name;
   const what = `prompts/get ${name}`;
   const params = { name, arguments: args };
-  const raw = await ask(context, { method: "prompts/get", what, params }, options, { prompt: name }, stop);
+  const wire = { method: "prompts/get", what, params } as const;
+  const { final: raw } = await ask(context, wire, options, { prompt: name }, stop);
   if (!Array.isArray(raw.messages)) throw bad(server, what, "messages is not a list");
   return raw.messages.map((message: unknown, index) => {
     const where = `messages[${index}]`;

@@ -2,6 +2,8 @@ import type { InputRequiredResult } from "@modelcontextprotocol/client";
 import { ConfigError, ProtocolError } from "@tenon/core";
 import { cancelled, withSignal } from "./connection/deadline.ts";
 import { pause } from "./connection/time.ts";
+import { hasAsked } from "./marks.ts";
+import type { PeerAnswers } from "./peer-requests.ts";
 import { askHandler, parseQuestions } from "./questions.ts";
 import { asksForInput } from "./results.ts";
 import type { ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
@@ -21,8 +23,14 @@ export interface Rounds<Final> {
   /** The request in words, for example `tools/call refund`. */
   readonly what: string;
   readonly signal: AbortSignal;
-  /** Sends the request; `round` is 0 first, then one more per answered round. */
-  send(carried: Carried, round: number): Promise<Final | InputRequiredResult>;
+  readonly source: EventSource;
+  /** Answers what is no question to a person. */
+  readonly peers: PeerAnswers;
+  /**
+   * Sends the request; `round` is 0 first, then one more per answered round. Whoever knows the answer already never asks for
+   * what the request would carry.
+   */
+  send(carried: () => Promise<Carried>, round: number): Promise<Final | InputRequiredResult>;
   /** Answers all questions of one round, by key, as the wire carries them. */
   answer(questions: Readonly<Record<string, ElicitationRequest>>, round: number): Promise<Record<string, unknown>>;
 }
@@ -30,21 +38,27 @@ export interface Rounds<Final> {
 /**
  * Sends a request and answers its questions, round by round, until the answer is final (revision 2026-07-28,
  * multi-round-trip requests). The same for tools, prompts and resources.
+ * @returns the final answer, and whether anything was asked on the way: then it is nobody else's
  * @throws TenonError `too_many_rounds`, `unsupported_question`, and whatever `send` and `answer` throw
  */
-export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<Final> {
-  const { server, what, signal } = rounds;
-  let carried: Carried = {};
+export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<{ final: Final; asked: boolean }> {
+  const { server, what, signal, source, peers } = rounds;
+  let carried = async (): Promise<Carried> => ({});
   for (let round = 0; round <= MAX_ROUNDS; round++) {
     const result = await rounds.send(carried, round);
-    if (!asksForInput(result)) return result;
+    if (!asksForInput(result)) return { final: result, asked: round > 0 || hasAsked(source) };
     const state = result.requestState === undefined ? {} : { requestState: result.requestState };
-    const questions = parseQuestions(server, result.inputRequests ?? {});
-    if (Object.keys(questions).length === 0) {
+    const { own, rest } = peers.split(result.inputRequests ?? {});
+    const questions = parseQuestions(server, rest);
+    if (Object.keys({ ...own, ...questions }).length === 0) {
       await withSignal(pause(STATE_ONLY_DELAY_MS), signal, () => cancelled(server, what, signal.reason, true));
-      carried = state;
+      carried = async () => state;
     } else {
-      carried = { inputResponses: await rounds.answer(questions, round), ...state };
+      const answers = Object.keys(questions).length > 0 ? await rounds.answer(questions, round) : {};
+      carried = async () => ({
+        inputResponses: { ...answers, ...(await peers.answer(own, source, signal)) },
+        ...state,
+      });
     }
   }
   throw new ProtocolError(

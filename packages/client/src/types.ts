@@ -1,8 +1,11 @@
 import type {
   CallToolResult,
   ContentBlock,
+  CreateMessageRequest,
+  CreateMessageResult,
   InputRequiredResult,
   LoggingLevel,
+  Root,
   ToolAnnotations,
   Transport,
 } from "@modelcontextprotocol/client";
@@ -72,19 +75,33 @@ export interface ToolCallChanges {
   args?: Record<string, unknown>;
   headers?: Record<string, string>;
   meta?: Record<string, unknown>;
+  /** Ends the inner call as well as the present signal, never instead of it. */
+  signal?: AbortSignal;
 }
+
+/** A tool as its server describes it, before interceptors change what a model sees. */
+export type ToolDefinition = Omit<CatalogTool, "name">;
 
 /** One tool call on its way through the interceptors. Frozen: `with` returns a changed copy. */
 export interface ToolCallRequest<Runtime extends ToolRuntime = ToolRuntime> {
   readonly server: string;
   /** The tool's name on the wire. */
   readonly name: string;
+  /** Names the call in events, logs and audit entries; unique per call of this client, the same however often it is sent. */
+  readonly callId: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly meta: Readonly<Record<string, unknown>>;
   readonly runtime: Runtime;
   readonly signal: AbortSignal;
+  /** A changed copy. @throws ConfigError `unknown_option` for what may not change (server, runtime, callId) */
   with(changes: ToolCallChanges): ToolCallRequest<Runtime>;
+  /**
+   * The tool as its server describes it, from the catalog as last seen; the server is asked where it is not known yet.
+   * Undefined when the server does not list it. Annotations are the server's word.
+   * @throws TenonError when the server cannot be asked
+   */
+  definition(): Promise<ToolDefinition | undefined>;
 }
 
 /** What a tool answered. */
@@ -102,14 +119,44 @@ export interface ToolResult {
 /** What leaves the onion: a tool's result, or what an interceptor made of it (`Extra`, for example a LangGraph Command). */
 export type ToolCallOutcome<Extra = never> = ToolResult | Extra;
 
+/** What an interceptor calls to go on: the next interceptor, at last the wire. */
+export type Next<Runtime extends ToolRuntime = ToolRuntime, Extra = never> = (
+  request: ToolCallRequest<Runtime>,
+) => Promise<ToolCallOutcome<Extra>>;
+
+/** Changes what a model sees of a tool: description, schema, title, annotations. Its names stay. */
+export type CatalogChange = (tool: CatalogTool) => CatalogTool;
+
 /**
  * A layer around every tool call. The first in the list is the outermost. It may answer without calling `next`, call it
  * several times, change the request with `request.with(…)`, or replace the outcome.
  */
-export type Interceptor<Runtime extends ToolRuntime = ToolRuntime, Extra = never> = (
-  request: ToolCallRequest<Runtime>,
-  next: (request: ToolCallRequest<Runtime>) => Promise<ToolCallOutcome<Extra>>,
-) => Promise<ToolCallOutcome<Extra>>;
+export interface Interceptor<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
+  (request: ToolCallRequest<Runtime>, next: Next<Runtime, Extra>): Promise<ToolCallOutcome<Extra>>;
+  /** Applied by `listTools()`; calls still go to the tool as its server describes it. */
+  readonly catalog?: CatalogChange;
+}
+
+/**
+ * An interceptor for clients with this runtime and any outcome. The second signature is never called: it keeps such an
+ * interceptor from having a say in which outcomes `createClient` infers.
+ */
+export interface RuntimeInterceptor<Runtime extends ToolRuntime> {
+  <Extra>(request: ToolCallRequest<Runtime>, next: Next<Runtime, Extra>): Promise<ToolCallOutcome<Extra>>;
+  (request: ToolCallRequest<Runtime>, next: never): Promise<never>;
+  readonly catalog?: CatalogChange;
+}
+
+/** An interceptor for clients with any runtime and any outcome, as those that come with the package are. */
+export interface AnyInterceptor {
+  <Runtime extends ToolRuntime, Extra>(
+    request: ToolCallRequest<Runtime>,
+    next: Next<Runtime, Extra>,
+  ): Promise<ToolCallOutcome<Extra>>;
+  /** Never called, as above. */
+  (request: never, next: never): Promise<never>;
+  readonly catalog?: CatalogChange;
+}
 
 /** Which call an event belongs to. */
 export interface EventSource {
@@ -142,6 +189,8 @@ export interface ClientEvents {
   onLog?: (event: LogEvent, source: EventSource) => void;
   /** A server says that its tools changed; the next `listTools()` asks it anew. */
   onCatalogChanged?: (event: { readonly server: string }) => void;
+  /** A server asks the person something. Only told: the `elicitation` handler, or the call's driver, answers. */
+  onElicitation?: (request: ElicitationRequest, source: EventSource) => void;
   /** A server's connection changed. */
   onServerState?: (info: ServerInfo) => void;
   /** An event handler threw; the call goes on. Default: a line on stderr. */
@@ -197,6 +246,38 @@ export type ElicitationHandler = (
   request: ElicitationRequest,
   source: EventSource & { readonly signal: AbortSignal },
 ) => Promise<ElicitationAnswer> | ElicitationAnswer;
+
+/**
+ * A server wants a model to answer.
+ * @deprecated by the protocol; for peers that still use it. Earliest removal 2027-07-28.
+ */
+export type SamplingRequest = CreateMessageRequest["params"];
+/** @deprecated by the protocol; earliest removal 2027-07-28. */
+export type SamplingAnswer = CreateMessageResult;
+/**
+ * Lets a model answer. A function alone is also the approval: ask the person in it, and throw to refuse.
+ * @deprecated by the protocol; earliest removal 2027-07-28.
+ */
+export type SamplingHandler = (
+  request: SamplingRequest,
+  source: EventSource & { readonly signal: AbortSignal },
+) => Promise<SamplingAnswer> | SamplingAnswer;
+/**
+ * Sampling with the person's approval as a step of its own; anything but true refuses.
+ * @deprecated by the protocol; earliest removal 2027-07-28.
+ */
+export interface ApprovedSampling {
+  approve: (
+    request: SamplingRequest,
+    source: EventSource & { readonly signal: AbortSignal },
+  ) => Promise<boolean> | boolean;
+  handler: SamplingHandler;
+}
+/**
+ * The directories a server may work in, as `file://` addresses: a list, or a function asked each time.
+ * @deprecated by the protocol; earliest removal 2027-07-28.
+ */
+export type Roots = readonly Root[] | ((source: EventSource) => Promise<readonly Root[]> | readonly Root[]);
 
 /** Answer of one leg on the wire: the final result, or questions with an opaque state. Plain JSON. */
 export type WireResult = CallToolResult | InputRequiredResult;
@@ -325,6 +406,7 @@ export interface ServerInfo {
 
 export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
   servers: Record<string, ServerConfig>;
+  /** Layers around every call, the outermost first. */
   interceptors?: ReadonlyArray<Interceptor<Runtime, Extra>>;
   events?: ClientEvents;
   /**
@@ -332,6 +414,16 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
    * elicitation capability is not declared.
    */
   elicitation?: ElicitationHandler | "interrupt";
+  /**
+   * Answers servers that want a model. Left out, the capability is not declared.
+   * @deprecated by the protocol; earliest removal 2027-07-28.
+   */
+  sampling?: SamplingHandler | ApprovedSampling;
+  /**
+   * Answers servers that ask where they may work. Left out, the capability is not declared.
+   * @deprecated by the protocol; earliest removal 2027-07-28.
+   */
+  roots?: Roots;
   /** Default `"prefixed"`. */
   naming?: Naming;
   /** `return` (default): a tool's error is a result with `isError`; `throw`: it is an `ExecutionError`. */

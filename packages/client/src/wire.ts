@@ -10,13 +10,15 @@ import { cancelled, startDeadline, withSignal } from "./connection/deadline.ts";
 import type { Exchange } from "./connection/exchange.ts";
 import type { Server } from "./connection/server.ts";
 import { type Emit, progressEvent } from "./events.ts";
+import type { PeerAnswers } from "./peer-requests.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
 import { jsonSize, tooLarge } from "./size.ts";
 import type { ClientEvents, ElicitationHandler, EventSource, ReadOptions } from "./types.ts";
 
-const IDLE_MS = 60_000;
-const TOTAL_MS = 600_000;
+/** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */
+export const IDLE_MS = 60_000;
+export const TOTAL_MS = 600_000;
 
 /** What a request needs from its client besides itself. */
 export interface WireContext {
@@ -24,6 +26,7 @@ export interface WireContext {
   readonly emit: Emit;
   readonly events: ClientEvents;
   readonly elicitation: ElicitationHandler | "interrupt" | undefined;
+  readonly peers: PeerAnswers;
   readonly logLevel: LoggingLevel;
   readonly maxResultBytes: number;
   readonly options: Pick<ReadOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog">;
@@ -52,6 +55,7 @@ async function sendOn(
   context: WireContext,
   request: WireRequest,
   carried: Carried,
+  spent: number,
 ): Promise<WireAnswer> {
   const { server, emit, events, logLevel, maxResultBytes, options } = context;
   const { method, source, headers } = request;
@@ -60,8 +64,8 @@ async function sendOn(
   const deadline = startDeadline({
     server: server.name,
     what: request.what,
-    idleMs: options.timeoutMs ?? IDLE_MS,
-    totalMs: options.totalTimeoutMs ?? TOTAL_MS,
+    idleMs: Math.max(1, (options.timeoutMs ?? IDLE_MS) - spent),
+    totalMs: Math.max(1, (options.totalTimeoutMs ?? TOTAL_MS) - spent),
     signal: request.signal,
   });
   const exchange: Exchange = {
@@ -107,8 +111,11 @@ async function sendOn(
 
 /** How a request is sent. */
 export interface Sending {
-  /** Runs first, under the caller's signal; what it throws is thrown, and nothing is sent. */
-  readonly before?: () => Promise<void>;
+  /**
+   * Runs first, under the caller's signal; what it throws is thrown, and nothing is sent. Gives the milliseconds it took
+   * from the request's time.
+   */
+  readonly before?: () => Promise<number>;
   /** Whether the request only reads, or may be repeated; asked after `before`. */
   readonly safe?: () => boolean;
   /** Counts for the server's `concurrency`. */
@@ -128,13 +135,14 @@ export async function sendRequest(
   const { server } = context;
   const { signal, what } = request;
   let sent = false;
+  let spent = 0;
   const attempt = (connection: Connection) => {
     if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
     sent = true;
-    return sendOn(connection, context, request, carried);
+    return sendOn(connection, context, request, carried, spent);
   };
   const run = async () => {
-    await before?.();
+    spent = (await before?.()) ?? 0;
     const use = () => server.use(what, attempt, safe());
     return inTurn ? server.turn(use) : use();
   };

@@ -57,6 +57,16 @@ describe.each(STUBS)("questions of a server over %s", (_, stub) => {
     ]);
   });
 
+  it("make what was read nobody else's: it is asked for again", async () => {
+    let asked = 0;
+    const server = await asks();
+    const client = one(server, {
+      elicitation: () => ({ action: "accept", content: { year: 2026 + asked++ } }),
+    });
+    const read = async () => (await client.readResources("s", ["report://x"]))[0]?.asString();
+    expect([await read(), await read()]).toEqual(["2026", "2027"]);
+  });
+
   it("cannot be asked where nobody answers, and the error says what to do", async () => {
     const server = await asks();
     const suspending = one(server, { elicitation: "interrupt" });

@@ -183,6 +183,14 @@ describe("a schema from a server", () => {
     expect(textOf(refused)).not.toContain("s3cret");
   });
 
+  it("is waited for as long as the call's own time allows", async () => {
+    const server = await start(stubHttp({ on: { "tools/list": () => undefined } }));
+    const client = open(server);
+    const began = Date.now();
+    expect(await client.callTool("s", "t", {}, { timeoutMs: 1_000 })).toMatchObject({ isError: false });
+    expect(Date.now() - began).toBeLessThan(10_000);
+  });
+
   it("is not needed: a server that cannot list is called all the same", async () => {
     const server = await start(stubHttp({ on: { "tools/list": (_, reply) => reply.error(-32_603, "broken") } }));
     const client = open(server);

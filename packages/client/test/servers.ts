@@ -132,7 +132,7 @@ export function legacy(port?: number): Promise<Listening> {
   return listen(legacyHandler(), port);
 }
 
-export function legacyHandler(): (request: Request) => Promise<Response> {
+export function legacyHandler(make: () => McpServer = makeServer): (request: Request) => Promise<Response> {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return async (request) => {
     const id = request.headers.get("mcp-session-id");
@@ -143,7 +143,7 @@ export function legacyHandler(): (request: Request) => Promise<Response> {
       sessionIdGenerator: () => randomUUID(),
       onsessioninitialized: (session) => void sessions.set(session, transport),
     });
-    await makeServer().connect(transport);
+    await make().connect(transport);
     return transport.handleRequest(request);
   };
 }

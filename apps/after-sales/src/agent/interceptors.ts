@@ -1,5 +1,7 @@
 import { Command } from "@langchain/langgraph";
 import { type AgentInterceptor, toolMessageOf } from "@tenon/agent";
+import type { ToolRuntime } from "@tenon/client";
+import { injectArgs } from "@tenon/client/interceptors";
 import { TenonError } from "@tenon/core";
 
 /** Who is in front of the desk. */
@@ -21,12 +23,10 @@ export interface AuditLine {
   readonly took: number;
 }
 
-/** Puts the caller into every call to a server; what a model wrote there is overwritten. */
-export const authInject: AgentInterceptor<DeskContext> = (request, next) => {
-  const { context } = request.runtime;
-  const caller = context ? `${context.userId}(${context.userName})` : "";
-  return next(request.with({ args: { ...request.args, caller_id: caller } }));
-};
+/** Puts the caller into every call to a server. No model sees the field; what one writes there is thrown away. */
+export const authInject = injectArgs<ToolRuntime<DeskContext>>({
+  caller_id: ({ runtime: { context } }) => (context ? `${context.userId}(${context.userName})` : ""),
+});
 
 /** Appends one line per call to the state's `auditLog`; errors are written down too, and keep their message. */
 export const auditLog: AgentInterceptor<DeskContext> = async (request, next) => {

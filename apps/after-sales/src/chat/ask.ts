@@ -71,7 +71,7 @@ async function editArguments(asking: Asking, action: QuestionAction): Promise<Re
   const properties = isRecord(action.schema?.properties) ? action.schema.properties : {};
   const edited: Record<string, unknown> = { ...action.args };
   for (const name of new Set([...Object.keys(action.args), ...Object.keys(properties)])) {
-    if (name === "caller_id") continue; // the system fills it in
+    if (name === "caller_id") continue; // the system fills it in; a model may have written one all the same
     const line = await nextAnswer(asking, asking.t.chat.editPrompt(clean(name), show(action.args[name] ?? "")));
     if (line === undefined) return undefined;
     if (line.trim() === "") continue;

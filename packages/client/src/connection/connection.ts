@@ -9,6 +9,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
+import type { PeerAnswers } from "../peer-requests.ts";
 import type { HttpServerConfig, ServerConfig } from "../types.ts";
 import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
@@ -32,6 +33,8 @@ export interface ConnectionHooks {
   readonly onStderr?: ((server: string, line: string) => void) | undefined;
   /** A server says that its tools changed. */
   onCatalogChanged(server: string): void;
+  /** Further kinds of requests this client answers. */
+  readonly peers: PeerAnswers;
   onLog(server: string, message: LoggingMessageNotificationParams, call: ActiveCall | undefined): void;
   /** A question a legacy server asks inside a call; `call` is absent when several are in flight. */
   onQuestion(
@@ -87,7 +90,10 @@ export class Connection {
     } else {
       this.#transport = new TapTransport(config.transport());
     }
-    const capabilities: ClientCapabilities = hooks.elicitation ? { elicitation: { form: {}, url: {} } } : {};
+    const capabilities: ClientCapabilities = {
+      ...(hooks.elicitation && { elicitation: { form: {}, url: {} } }),
+      ...hooks.peers.capabilities,
+    };
     const budget = config.connectTimeoutMs ?? 5_000;
     this.sdk = new SdkClient(hooks.info, {
       capabilities,
@@ -115,6 +121,10 @@ export class Connection {
         return hooks.onQuestion(server, request.params, call ? [call] : [...this.calls], ctx.mcpReq.signal);
       });
     }
+    hooks.peers.register(server, this.sdk, () => {
+      const call = currentExchange()?.call;
+      return call ? [call] : [...this.calls];
+    });
   }
 
   get place(): string {

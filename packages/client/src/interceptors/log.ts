@@ -1,0 +1,76 @@
+import { ConfigError, checkOptions, serializeError } from "@tenon/core";
+import { isSuspension } from "../marks.ts";
+import { isToolResult } from "../results.ts";
+import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import { general } from "./general.ts";
+
+/** How one call went. Plain JSON. */
+export interface CallLine {
+  /** When the call came in, ISO 8601. */
+  readonly at: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly callId: string;
+  /** Milliseconds it took, whole ones. */
+  readonly ms: number;
+  /**
+   * `ok`; `tool_error` for a result with `isError`; `answered` for what an interceptor made instead of a result;
+   * `suspended` when the call waits for an answer and comes again; `error` for everything thrown.
+   */
+  readonly outcome: "ok" | "tool_error" | "answered" | "suspended" | "error";
+  /** Code of the error thrown; `unexpected` for one that is not Tenon's. */
+  readonly code?: string;
+  /** Only with `args`. */
+  readonly args?: unknown;
+}
+
+/** Where the lines go. */
+export interface LogOptions {
+  /** Default: as JSON to stderr. One that throws is reported on stderr; the call goes on. */
+  write?: (line: CallLine) => void;
+  /** What of the arguments is written. Default nothing, since they may hold secrets; `redactor(rules)` fits here. */
+  args?: (args: ToolCallRequest["args"]) => unknown;
+}
+
+function toStderr(line: CallLine): void {
+  process.stderr.write(`${JSON.stringify(line)}\n`);
+}
+
+/**
+ * Writes one structured line per call, however it ends. Neither arguments nor messages of errors are in it.
+ *
+ * @throws ConfigError `unknown_option`
+ * @example createClient({ servers, interceptors: [log({ write: (line) => logger.info(line, "tool call") })] })
+ */
+export function log(options: LogOptions = {}): AnyInterceptor {
+  checkOptions(options, ["write", "args"], "log(options)");
+  const { write = toStderr, args } = options;
+  for (const [name, value] of Object.entries({ write, ...(args && { args }) })) {
+    if (typeof value === "function") continue;
+    throw new ConfigError(`log(options).${name} must be a function, got ${typeof value}`, { code: "invalid_option" });
+  }
+
+  return general(async (request, next) => {
+    const at = new Date().toISOString();
+    const started = performance.now();
+    const done = (outcome: CallLine["outcome"], code?: string) => {
+      const { server, name: tool, callId } = request;
+      const ms = Math.round(performance.now() - started);
+      try {
+        const shown = args ? { args: args(request.args) } : {};
+        write(Object.freeze({ at, server, tool, callId, ms, outcome, ...(code !== undefined && { code }), ...shown }));
+      } catch (error) {
+        process.stderr.write(`tenon: a log line of ${callId} could not be written: ${String(error)}\n`);
+      }
+    };
+    try {
+      const outcome = await next(request);
+      done(!isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
+      return outcome;
+    } catch (error) {
+      if (isSuspension(error)) done("suspended");
+      else done("error", serializeError(error).code);
+      throw error;
+    }
+  });
+}
