@@ -11,6 +11,7 @@ export {
   serializeError,
   TenonError,
   type TenonErrorOptions,
+  TrustError,
 } from "./errors.ts";
 export { canonicalJson, digest, isRecord, type Json, JsonError, type JsonObject, toJson } from "./json.ts";
 export { type Era, LEGACY_REVISION, META, MODERN_REVISION } from "./meta.ts";
@@ -27,3 +28,4 @@ export {
   type SchemaIssue,
   validate,
 } from "./schema.ts";
+export { cleanText, shownValue, visibleText } from "./text.ts";
