@@ -1,5 +1,7 @@
 export { createClient } from "./client.ts";
-export { checkAnswer, type FieldInput, type FieldIssue, parseFields, parseFieldText } from "./fields.ts";
+export { type FieldInput, parseFieldText } from "./field-text.ts";
+export { checkAnswer, type FieldIssue, type FieldProblem } from "./field-values.ts";
+export { parseFields } from "./fields.ts";
 export { renderText } from "./results.ts";
 export type {
   CallDriver,

@@ -1,7 +1,8 @@
 import type { ElicitResult } from "@modelcontextprotocol/client";
 import { ConfigError, isRecord, type JsonObject, ProtocolError, TenonError } from "@tenon/core";
 import { withSignal } from "./connection/deadline.ts";
-import { checkAnswer, parseFields } from "./fields.ts";
+import { checkAnswer } from "./field-values.ts";
+import { parseFields } from "./fields.ts";
 import { textAt } from "./pages.ts";
 import type { ElicitationAnswer, ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
 
