@@ -187,7 +187,7 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
     const result = await (options.driver ? options.driver.leg(sendThis, leg) : sendThis());
     if (!asksForInput(result)) return toToolResult(result);
     const state = result.requestState === undefined ? {} : { requestState: result.requestState };
-    const questions = parseQuestions(server.name, result.inputRequests ?? {});
+    const questions = parseQuestions(server.name, result.inputRequests ?? {}, server.config.expectHosts);
     if (Object.keys(questions).length === 0) {
       await withSignal(pause(STATE_ONLY_DELAY_MS), request.signal, () =>
         cancelled(server.name, `tools/call ${request.name}`, request.signal.reason, true),

@@ -69,7 +69,14 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
         this.#emit(call?.onLog, event, source);
       },
       onQuestion: (server, params, calls, signal) =>
-        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal),
+        answerLegacyQuestion(
+          elicitation ?? "interrupt",
+          server,
+          params,
+          calls,
+          signal,
+          options.servers[server]?.expectHosts,
+        ),
     };
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);

@@ -3,6 +3,7 @@ export { type FieldInput, parseFieldText } from "./field-text.ts";
 export { checkAnswer, type FieldIssue, type FieldProblem } from "./field-values.ts";
 export { parseFields } from "./fields.ts";
 export { renderText } from "./results.ts";
+export type { Effect, Grants, ServerTrust, UrlHost } from "./trust/types.ts";
 export type {
   CallDriver,
   CallOptions,

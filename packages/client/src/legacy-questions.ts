@@ -30,12 +30,13 @@ export async function answerLegacyQuestion(
   params: ElicitRequest["params"],
   calls: readonly ActiveCall[],
   signal: AbortSignal,
+  expectHosts?: readonly string[],
 ): Promise<ElicitResult> {
   const [call] = calls.length === 1 ? calls : [];
   const resume = calls.map(({ deadline }) => deadline.pause());
   try {
     if (elicitation === "interrupt") throw cannotInterrupt(server);
-    const question = parseQuestion(server, params);
+    const question = parseQuestion(server, params, expectHosts);
     const until = call ? AbortSignal.any([signal, call.deadline.signal]) : signal;
     const onAbort = () => call?.deadline.error ?? cancelled(server, "a question", until.reason, true);
     return await askHandler(elicitation, question, call?.source ?? { server }, until, onAbort);

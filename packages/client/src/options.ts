@@ -1,8 +1,9 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { checkTrust } from "./trust/options.ts";
 import type { ClientOptions, ServerConfig } from "./types.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-const COMMON = ["required", "connectTimeoutMs"];
+const COMMON = ["required", "connectTimeoutMs", "expectHosts", "grants"];
 const KINDS = {
   url: ["url", "headers", ...COMMON],
   command: ["command", "args", "env", "cwd", ...COMMON],
@@ -40,6 +41,7 @@ function checkServer(config: ServerConfig, where: string): void {
     wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
   }
   checkOptions(config, KINDS[kind], where);
+  checkTrust(config, where);
   const { connectTimeoutMs } = config;
   if (connectTimeoutMs !== undefined && !(connectTimeoutMs > 0)) {
     wrong(`${where}.connectTimeoutMs must be a positive number of milliseconds, got ${connectTimeoutMs}`);

@@ -7,9 +7,10 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import type { Era, JsonObject } from "@tenon/core";
+import type { ServerTrust, UrlHost } from "./trust/types.ts";
 
 /** A server reached over Streamable HTTP. */
-export interface HttpServerConfig {
+export interface HttpServerConfig extends ServerTrust {
   /** Full address of the endpoint, for example `http://127.0.0.1:8030/mcp`. */
   url: string;
   /** Sent with every request to this server and to no other. */
@@ -21,7 +22,7 @@ export interface HttpServerConfig {
 }
 
 /** A server started as a child process that speaks over its standard input and output. */
-export interface StdioServerConfig {
+export interface StdioServerConfig extends ServerTrust {
   command: string;
   args?: string[];
   /** Added to a small safe base environment (PATH, HOME, locale); nothing else of this process is passed on. */
@@ -32,7 +33,7 @@ export interface StdioServerConfig {
 }
 
 /** A server behind any transport of the SDK; the function is called once per connection. */
-export interface TransportServerConfig {
+export interface TransportServerConfig extends ServerTrust {
   transport: () => Transport;
   required?: boolean;
   connectTimeoutMs?: number;
@@ -164,7 +165,14 @@ export interface FieldOption {
 /** A question a server asks the person. */
 export type ElicitationRequest =
   | { readonly mode: "form"; readonly message: string; readonly fields: readonly Field[]; readonly schema: JsonObject }
-  | { readonly mode: "url"; readonly message: string; readonly url: string; readonly elicitationId?: string };
+  | {
+      readonly mode: "url";
+      readonly message: string;
+      /** Checked: https, or http on this machine; no credentials; an expected host. Never fetched by the client. */
+      readonly url: string;
+      readonly host: UrlHost;
+      readonly elicitationId?: string;
+    };
 
 /** A person's answer. `content` is absent for url questions. */
 export type ElicitationAnswer =
