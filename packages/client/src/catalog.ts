@@ -4,6 +4,7 @@ import type { Server } from "./connection/server.ts";
 import { nameTools } from "./names.ts";
 import { fetchAll, recordAt, textAt } from "./pages.ts";
 import { headerProblem } from "./param-headers.ts";
+import type { Gate } from "./trust/gate.ts";
 import type { CatalogTool, Naming, ServerInfo } from "./types.ts";
 
 /** A tool as its server describes it, before it has a model-side name. */
@@ -61,13 +62,15 @@ export function parseTools(
 /** The tools of one server, cached for as long as its connection and its own word allow. */
 export class ToolList {
   readonly #server: Server;
+  readonly #gate: Gate | undefined;
   #tools: readonly WireTool[] = [];
   #connection: Connection | undefined;
   #freshUntil = 0;
   #fetching: Promise<readonly WireTool[]> | undefined;
 
-  constructor(server: Server) {
+  constructor(server: Server, gate?: Gate) {
     this.#server = server;
+    this.#gate = gate;
   }
 
   /** The tools as last seen. */
@@ -108,7 +111,8 @@ export class ToolList {
       const none = connection.sdk.getServerCapabilities()?.tools === undefined;
       const { items, ttlMs } = none ? { items: [] } : await fetchAll(connection, "tools/list");
       const overHttp = connection.era === "modern" && "url" in connection.config;
-      const { tools, problems } = parseTools(this.#server.name, items, overHttp);
+      const parsed = parseTools(this.#server.name, items, overHttp);
+      const { tools, problems } = (await this.#gate?.admit(this.#server.name, parsed)) ?? parsed;
       if (connection.era === "modern")
         this.#freshUntil = Math.min(this.#freshUntil, Date.now() + Math.max(0, ttlMs ?? 0));
       this.#tools = tools;

@@ -12,6 +12,8 @@ import { checkCallOptions, checkClientOptions } from "./options.ts";
 import { createRequest } from "./request.ts";
 import { getPromptOf, listPromptsOf, listResourcesOf, readResource } from "./resources.ts";
 import { isToolResult, resultError } from "./results.ts";
+import { Gate, pinOptions } from "./trust/gate.ts";
+import { grantedResources } from "./trust/grants.ts";
 import type {
   CallOptions,
   CatalogPrompt,
@@ -48,6 +50,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #entries = new Map<string, Entry>();
   readonly #abort = new AbortController();
+  readonly #gate: Gate;
   #routes = new Map<string, CatalogTool>();
   #calls = 0;
   #closing: Promise<void> | undefined;
@@ -59,7 +62,11 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     this.#emit = createEmit(this.#events);
     const { elicitation } = options;
     this.elicitation = elicitation === undefined ? "none" : elicitation === "interrupt" ? "interrupt" : "callback";
+    const { servers, onFirstStart } = options;
+    const pin = pinOptions(options.pin);
+    this.#gate = new Gate({ servers, pin, onFirstStart, signal: this.#abort.signal });
     const hooks: ConnectionHooks = {
+      beforeOpen: (server, config) => this.#gate.start(server, config),
       info: options.info ?? INFO,
       elicitation: elicitation !== undefined,
       onLog: (server, { level, logger, data }, call) => {
@@ -81,7 +88,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
       const server = new Server(name, config, hooks, onState);
-      this.#entries.set(name, { server, tools: new ToolList(server) });
+      this.#entries.set(name, { server, tools: new ToolList(server, this.#gate) });
     }
   }
 
@@ -102,7 +109,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
 
   async listResources(...servers: string[]): Promise<readonly CatalogResource[]> {
     const found = await this.#fromAll(servers, ({ server }) => listResourcesOf(server));
-    return found.flatMap(({ value }) => value);
+    const granted = ({ server, uri }: CatalogResource) => this.#granted(server, [uri], false).length > 0;
+    return found.flatMap(({ value }) => value).filter(granted);
   }
 
   async callTool(
@@ -131,7 +139,10 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       runtime: options.runtime ?? ({} as Runtime), // a runtime has optional parts only; who narrows it passes one
       signal: options.signal ? AbortSignal.any([options.signal, this.#abort.signal]) : this.#abort.signal,
     });
-    const core = (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner);
+    const core = async (inner: ToolCallRequest<Runtime>) => {
+      await this.#gate.permit(server, inner.name, entry.tools, inner.signal);
+      return callOnWire(context, inner);
+    };
     const outcome = await composeInterceptors<Runtime, Extra>(this.#options.interceptors ?? [], core)(request);
     if (this.#options.toolErrors === "throw" && isToolResult(outcome) && outcome.isError) {
       throw resultError(server, tool, outcome);
@@ -160,7 +171,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
 
   async readResources(server: string, uris?: readonly string[]): Promise<readonly ResourceBlob[]> {
     const entry = this.#entry(server);
-    const wanted = uris ?? (await listResourcesOf(entry.server)).map(({ uri }) => uri);
+    const listed = uris ?? (await listResourcesOf(entry.server)).map(({ uri }) => uri);
+    const wanted = this.#granted(server, listed, uris !== undefined);
     const blobs = await Promise.all(wanted.map((uri) => readResource(entry.server, uri)));
     return blobs.flat();
   }
@@ -184,6 +196,10 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #granted(server: string, uris: readonly string[], strict: boolean): readonly string[] {
+    return grantedResources(server, this.#options.servers[server]?.grants, uris, strict);
   }
 
   #entry(name: string): Entry {
@@ -210,7 +226,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       if (!server) continue;
       if (outcome.status === "fulfilled") found.push({ name: server.name, value: outcome.value });
       // everything below throws Tenon's errors only
-      else if (server.config.required || server.closed) throw outcome.reason as TenonError;
+      // a damaged lock file is nobody's outage: it must not look like servers without tools
+      else if (server.config.required || server.closed || outcome.reason?.code === "bad_lock")
+        throw outcome.reason as TenonError;
     }
     return found;
   }

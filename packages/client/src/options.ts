@@ -1,4 +1,6 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { checkSandbox } from "./connection/launch.ts";
+import { pinOptions } from "./trust/gate.ts";
 import { checkTrust } from "./trust/options.ts";
 import type { ClientOptions, ServerConfig } from "./types.ts";
 
@@ -6,7 +8,7 @@ const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "aler
 const COMMON = ["required", "connectTimeoutMs", "expectHosts", "grants"];
 const KINDS = {
   url: ["url", "headers", ...COMMON],
-  command: ["command", "args", "env", "cwd", ...COMMON],
+  command: ["command", "args", "env", "cwd", "sandbox", ...COMMON],
   transport: ["transport", ...COMMON],
 };
 
@@ -53,6 +55,7 @@ function checkServer(config: ServerConfig, where: string): void {
     if (typeof config.command !== "string" || config.command === "") wrong(`${where}.command must be a text`);
     if (config.args !== undefined && !Array.isArray(config.args)) wrong(`${where}.args must be a list of texts`);
     checkTexts(config.env, `${where}.env`);
+    checkSandbox(config.sandbox, `${where}.sandbox`);
   } else if (typeof config.transport !== "function") {
     wrong(`${where}.transport must be a function that makes a transport`);
   }
@@ -67,9 +70,22 @@ function checkChoice(value: unknown, choices: readonly string[], where: string):
  * Refuses what `createClient` would not understand.
  * @throws ConfigError `unknown_option` with "did you mean", or `invalid_option`
  */
-export function checkClientOptions<Options extends object>(options: Options & Pick<ClientOptions, "servers">): void {
+export function checkClientOptions<Options extends object>(
+  options: Options & Pick<ClientOptions, "servers" | "pin">,
+): void {
   const where = "createClient(options)";
-  const known = ["servers", "interceptors", "events", "elicitation", "naming", "toolErrors", "logLevel", "info"];
+  const known = [
+    "servers",
+    "interceptors",
+    "events",
+    "elicitation",
+    "naming",
+    "toolErrors",
+    "logLevel",
+    "info",
+    "pin",
+    "onFirstStart",
+  ];
   checkOptions(options, known, where);
   const given: Record<string, unknown> = { ...options };
   if (!isRecord(given.servers)) wrong(`${where}.servers must be an object of server configurations`);
@@ -83,6 +99,10 @@ export function checkClientOptions<Options extends object>(options: Options & Pi
   }
   if (typeof given.elicitation !== "function") checkChoice(given.elicitation, ["interrupt"], `${where}.elicitation`);
   if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
+  pinOptions(options.pin);
+  if (given.onFirstStart !== undefined && typeof given.onFirstStart !== "function") {
+    wrong(`${where}.onFirstStart must be a function`);
+  }
   checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
   checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);
 }

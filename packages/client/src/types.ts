@@ -7,6 +7,8 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import type { Era, JsonObject } from "@tenon/core";
+import type { Sandbox } from "./connection/launch.ts";
+import type { OnFirstStart, PinOptions } from "./trust/gate.ts";
 import type { ServerTrust, UrlHost } from "./trust/types.ts";
 
 /** A server reached over Streamable HTTP. */
@@ -28,6 +30,8 @@ export interface StdioServerConfig extends ServerTrust {
   /** Added to a small safe base environment (PATH, HOME, locale); nothing else of this process is passed on. */
   env?: Record<string, string>;
   cwd?: string;
+  /** Starts it with less power: as another user, or in a container without network. */
+  sandbox?: Sandbox;
   required?: boolean;
   connectTimeoutMs?: number;
 }
@@ -310,6 +314,13 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   toolErrors?: "return" | "throw";
   /** Least severe level asked of servers while `events.onLog` or a call's `onLog` listens. Default `"info"`. */
   logLevel?: LoggingLevel;
+  /**
+   * The file that records every tool as it was accepted. A tool that differs later is not listed and not called
+   * (`tool_changed`) until it is accepted again. Left out, tools may change as they like.
+   */
+  pin?: string | PinOptions;
+  /** Asked with the exact command before a child process is started that nobody accepted; `false` forbids it. */
+  onFirstStart?: OnFirstStart;
   /** How this client introduces itself. Default: name `tenon`, this package's version. */
   info?: { name: string; version: string };
 }

@@ -1,5 +1,6 @@
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { StdioServerConfig } from "../types.ts";
+import { launchOf } from "./launch.ts";
 import { bounded } from "./time.ts";
 
 const TAIL = 2_000;
@@ -36,11 +37,12 @@ export class ChildTransport extends StdioClientTransport {
   #tail = "";
 
   constructor(config: StdioServerConfig) {
+    const { command, args, cwd, env } = launchOf(config);
     super({
-      command: config.command,
-      ...(config.args && { args: config.args }),
-      ...(config.cwd !== undefined && { cwd: config.cwd }),
-      env: { ...baseEnvironment(), ...config.env },
+      command,
+      args: [...args],
+      ...(cwd !== undefined && { cwd }),
+      env: { ...baseEnvironment(), ...env },
       stderr: "pipe",
     });
     this.stderr?.on("data", (chunk: Buffer) => {

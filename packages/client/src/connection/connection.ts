@@ -29,6 +29,8 @@ export interface ConnectionHooks {
   readonly info: { name: string; version: string };
   /** Declared when true. */
   readonly elicitation: boolean;
+  /** Runs before every attempt to open a connection, and may forbid it. */
+  beforeOpen?(server: string, config: ServerConfig): Promise<void>;
   onLog(server: string, message: LoggingMessageNotificationParams, call: ActiveCall | undefined): void;
   /** A question a legacy server asks inside a call; `call` is absent when several are in flight. */
   onQuestion(

@@ -97,6 +97,7 @@ export class Server {
   async #open(): Promise<Connection> {
     this.#setHealth({ health: "connecting" });
     try {
+      await this.#hooks.beforeOpen?.(this.name, this.config);
       const legacyFirst = Date.now() < this.#legacyUntil;
       const connection = await openConnection(this.name, this.config, this.#hooks, {
         legacyFirst,
