@@ -62,7 +62,10 @@ async function fill(asking: Asking, field: Field): Promise<Filled> {
     const parsed = parseFieldText(field, line);
     if ("value" in parsed) return { value: parsed.value };
     if (bare) return bare;
-    lines.write(`${texts.bad(texts.problem(parsed.problem, parsed.given))}\n`);
+    const nothing = parsed.problem.code === "required" && field.kind === "choice";
+    // who typed nothing at a choice is told what could be typed
+    const problem = nothing ? ({ code: "choice", options: field.options } as const) : parsed.problem;
+    lines.write(`${texts.bad(texts.problem(problem, parsed.given))}\n`);
   }
 }
 

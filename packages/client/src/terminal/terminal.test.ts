@@ -69,7 +69,18 @@ describe("a form in the terminal", () => {
       { age: { type: "integer", title: "Age", minimum: 1 }, mail: { type: "string", format: "email" }, size },
       ["age", "mail", "size"],
     );
-    const { answer, screen } = await told(request, ["old", "1.5", "0", "", "7", "ann", "ann@example.com", "3", "s"]);
+    const { answer, screen } = await told(request, [
+      "old",
+      "1.5",
+      "0",
+      "",
+      "7",
+      "ann",
+      "ann@example.com",
+      "",
+      "3",
+      "s",
+    ]);
     expect(answer).toEqual({ action: "accept", content: { age: 7, mail: "ann@example.com", size: "s" } });
     expect(screen.match(/The answer does not fit: .*/g)).toEqual([
       'The answer does not fit: a whole number is expected, not "old". Please answer again.',
@@ -77,6 +88,7 @@ describe("a form in the terminal", () => {
       "The answer does not fit: at least 1 is expected, not 0. Please answer again.",
       "The answer does not fit: an answer is needed. Please answer again.",
       "The answer does not fit: a valid email is expected, such as ann@example.com. Please answer again.",
+      "The answer does not fit: type a number from 1 to 2. Please answer again.",
       'The answer does not fit: type a number from 1 to 2, not "3". Please answer again.',
     ]);
   });

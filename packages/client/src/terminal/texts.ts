@@ -81,7 +81,7 @@ const en: TerminalTexts = {
       case "format":
         return `a valid ${problem.format} is expected, such as ${problem.example}`;
       case "choice":
-        return `type a number from 1 to ${problem.options.length}, not ${got(given)}`;
+        return `type a number from 1 to ${problem.options.length}${given === undefined ? "" : `, not ${got(given)}`}`;
       case "twice":
         return `${got(given)} is there twice`;
     }
