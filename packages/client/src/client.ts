@@ -24,6 +24,7 @@ import type {
   ClientOptions,
   PromptMessage,
   ResourceBlob,
+  ServerConfig,
   ServerInfo,
   ToolCallOutcome,
   ToolCallRequest,
@@ -37,6 +38,11 @@ const CLOSE_MS = 1_900;
 interface Entry {
   readonly server: Server;
   readonly tools: ToolList;
+}
+
+/** The server's own limit for a call, where its configuration has one. */
+function timeoutOf({ timeoutMs }: ServerConfig): { timeoutMs?: number } {
+  return timeoutMs === undefined ? {} : { timeoutMs };
 }
 
 function closedError(): ConnectionError {
@@ -127,7 +133,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       events: this.#events,
       elicitation: this.#options.elicitation,
       logLevel: this.#options.logLevel ?? ("info" as const),
-      options,
+      options: { ...timeoutOf(entry.server.config), ...options },
       callId: `call-${++this.#calls}`,
     };
     const request = createRequest<Runtime>({

@@ -5,8 +5,9 @@ import { checkTrust } from "./trust/options.ts";
 import type { ClientOptions, ServerConfig } from "./types.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-const COMMON = ["required", "connectTimeoutMs", "expectHosts", "grants"];
-const KINDS = {
+const COMMON = ["required", "connectTimeoutMs", "timeoutMs", "expectHosts", "grants"];
+/** The options a configured server may have, by what it is reached by. */
+export const SERVER_KEYS = {
   url: ["url", "headers", ...COMMON],
   command: ["command", "args", "env", "cwd", "sandbox", ...COMMON],
   transport: ["transport", ...COMMON],
@@ -33,20 +34,22 @@ function checkUrl(url: unknown, where: string): void {
   }
 }
 
-function checkServer(config: ServerConfig, where: string): void {
+/** Refuses a server's configuration that `createClient` would not understand. @throws ConfigError */
+export function checkServer(config: ServerConfig, where: string): void {
   if (!isRecord(config)) wrong(`${where} must be an object with url, command or transport`);
   const kinds = (["url", "command", "transport"] as const).filter((kind) => kind in config);
   const [kind] = kinds;
   // a misspelt key is the likelier reason for a missing kind
-  if (!kind) checkOptions(config, [...new Set(Object.values(KINDS).flat())], where);
+  if (!kind) checkOptions(config, [...new Set(Object.values(SERVER_KEYS).flat())], where);
   if (!kind || kinds.length > 1) {
     wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
   }
-  checkOptions(config, KINDS[kind], where);
+  checkOptions(config, SERVER_KEYS[kind], where);
   checkTrust(config, where);
-  const { connectTimeoutMs } = config;
-  if (connectTimeoutMs !== undefined && !(connectTimeoutMs > 0)) {
-    wrong(`${where}.connectTimeoutMs must be a positive number of milliseconds, got ${connectTimeoutMs}`);
+  const { connectTimeoutMs, timeoutMs } = config;
+  for (const [key, ms] of Object.entries({ connectTimeoutMs, timeoutMs })) {
+    if (ms === undefined || (typeof ms === "number" && ms > 0)) continue;
+    wrong(`${where}.${key} must be a positive number of milliseconds, got ${JSON.stringify(ms)}`);
   }
   if ("url" in config) {
     checkUrl(config.url, where);

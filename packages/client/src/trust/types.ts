@@ -14,11 +14,13 @@ export interface Grants {
 /** `readOnly`: changes nothing; `write`: adds or changes; `destructive`: deletes or overwrites; `openWorld`: reaches outside. */
 export type Effect = "readOnly" | "write" | "destructive" | "openWorld";
 
-/** What the configuration of any server may say about trust. */
+/** What the configuration of any server may say about trust, and how long it may take. */
 export interface ServerTrust {
   /** Where a url question may send a person: `["pay.example.com", "*.example.com"]`. Left out: any https host. */
   expectHosts?: readonly string[];
   grants?: Grants;
+  /** Milliseconds without an answer or progress until a call of this server fails, unless the call says otherwise. Default 60,000. */
+  timeoutMs?: number;
 }
 
 /** The site behind a url question, as a person should see it. */
