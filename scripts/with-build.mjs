@@ -44,7 +44,8 @@ function sourcesDigest() {
     if (stat.isDirectory()) for (const name of readdirSync(path).sort()) visit(join(path, name));
     else hash.update(`${path}\0${stat.size}\0${stat.mtimeMs}\n`);
   };
-  for (const file of ["tsconfig.json", "tsconfig.base.json", "package-lock.json"]) visit(join(root, file));
+  for (const file of ["tsconfig.json", "tsconfig.base.json", "package-lock.json", "scripts/bundle.mjs"])
+    visit(join(root, file));
   for (const group of ["packages", "apps"]) {
     for (const name of readdirSync(join(root, group))) {
       for (const part of ["src", "tsconfig.json"]) {
@@ -118,6 +119,7 @@ if (!isInstalled() || !isBuilt()) {
       run("installing dependencies (npm ci)", "npm", ["ci", "--engine-strict", "--no-fund", "--no-audit"]);
     if (!isBuilt()) {
       run("building", process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-b"]);
+      run("bundling", process.execPath, [join(root, "scripts/bundle.mjs")]);
       writeFileSync(stamp, sourcesDigest());
     }
   });

@@ -85,11 +85,20 @@ const classes = {
   TrustError,
 };
 
-/** Anything thrown as plain JSON; an error that is not ours gets the code `"unexpected"`. */
+/** What is thrown may be anything, also a value that cannot be turned into text. */
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown);
+  } catch {
+    return `a thrown ${typeof thrown} without a text of its own`;
+  }
+}
+
+/** Anything thrown as plain JSON; an error that is not ours gets the code `"unexpected"`. Never throws. */
 export function serializeError(error: unknown): SerializedError {
   if (error instanceof TenonError) return error.toJSON();
-  if (error instanceof Error) return { name: error.name, message: error.message, code: "unexpected" };
-  return { name: "Error", message: String(error), code: "unexpected" };
+  if (error instanceof Error) return { name: error.name, message: textOf(error.message), code: "unexpected" };
+  return { name: "Error", message: textOf(error), code: "unexpected" };
 }
 
 /** The typed error that `serializeError` wrote down; an unknown class becomes a `TenonError` with its name kept. */

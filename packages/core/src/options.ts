@@ -1,12 +1,21 @@
-import { distance } from "fastest-levenshtein";
+import { createRequire } from "node:module";
+import type { distance } from "fastest-levenshtein";
 import { ConfigError } from "./errors.ts";
+
+const require = createRequire(import.meta.url);
+
+/** Loaded for the first message that needs it: a program without typing errors starts without it. */
+function editDistance(): typeof distance {
+  return require("fastest-levenshtein").distance;
+}
 
 /** The known word closest to `given`, or undefined when none is close enough to be a typing error. */
 export function didYouMean(given: string, known: readonly string[]): string | undefined {
   const limit = Math.max(1, Math.floor(given.length / 3));
+  const editsBetween = editDistance();
   let best: { word: string; edits: number } | undefined;
   for (const word of known) {
-    const edits = distance(given.toLowerCase(), word.toLowerCase());
+    const edits = editsBetween(given.toLowerCase(), word.toLowerCase());
     if (edits <= limit && (best === undefined || edits < best.edits)) best = { word, edits };
   }
   return best?.word;

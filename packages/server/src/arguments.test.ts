@@ -5,6 +5,7 @@ import fc from "fast-check";
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { fuzz } from "../test/fuzz.ts";
 import {
   type CompiledInput,
   prepareInput,
@@ -217,7 +218,7 @@ describe("any JSON at all", () => {
           expect(JSON.stringify(Object.getOwnPropertyNames(Object.prototype))).toBe(before);
         },
       ),
-      { numRuns: 500 },
+      fuzz(500),
     );
   });
   it("is a schema or refused as one", () => {
@@ -229,7 +230,7 @@ describe("any JSON at all", () => {
           expect(error).toBeInstanceOf(ConfigError);
         }
       }),
-      { numRuns: 500 },
+      fuzz(500),
     );
   });
 });

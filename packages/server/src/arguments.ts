@@ -8,6 +8,7 @@ import {
   type SchemaIssue,
   validate,
 } from "@tenon/core";
+import { brief, wholeArguments } from "./params.ts";
 import { resolvePointer } from "./schema/document.ts";
 
 /** What happens to arguments that the schema does not name: left out, or refused with "did you mean". */
@@ -63,13 +64,6 @@ const MAX_LISTED = 20;
 function kind(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
-}
-
-/** A value as an error may show it. */
-function brief(value: unknown): string {
-  if (value === undefined) return "nothing";
-  const text = JSON.stringify(value) ?? typeof value;
-  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }
 
 /**
@@ -249,8 +243,7 @@ export async function readArguments(
   given: unknown,
   rules: ReadingRules,
 ): Promise<{ args: unknown } | { problem: string }> {
-  let value: unknown = given ?? {};
-  if (typeof value === "string") value = decode(value, { type: "object" }, {});
+  let value = wholeArguments(given ?? {});
   if (!isRecord(value)) return { problem: `arguments: expected an object, got ${brief(value)}` };
   try {
     if (!isPlain(value, rules.limits, 1)) value = inspect(decode(value, input.json, input.json), rules.limits, "", 1);

@@ -5,13 +5,13 @@ import {
   ResourceNotFoundError,
   type Result,
 } from "@modelcontextprotocol/server";
-import { didYouMean, isRecord } from "@tenon/core";
+import { didYouMean, isRecord, type Json, toJson } from "@tenon/core";
 import { demandScopes, listedNames } from "./access.ts";
 import { readArguments } from "./arguments.ts";
 import { createAsking, type LinearContext } from "./asking.ts";
 import type { CacheHints } from "./cache.ts";
 import { createContext, type Exchange, progressReporter } from "./context.ts";
-import { maskFailure, ToolError } from "./errors.ts";
+import { errorData, maskFailure, ToolError } from "./errors.ts";
 import type { Extensions } from "./extensions.ts";
 import { runOnion } from "./middleware/onion.ts";
 import { requestOf } from "./middleware/request.ts";
@@ -126,7 +126,7 @@ async function runHandler<T>(
 }
 
 /** A failed call as the model reads it. */
-function failedCall(text: string, data?: unknown): CallToolResult {
+function failedCall(text: string, data?: Json): CallToolResult {
   return { content: [{ type: "text", text }], ...(isRecord(data) && { structuredContent: data }), isError: true };
 }
 
@@ -150,7 +150,7 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
     done: (value) => toolResult(value, tool, exchange.era, service.maxResultBytes),
     failed(error) {
       if (error instanceof ProtocolError) throw error;
-      const data = error instanceof ToolError ? error.data : undefined;
+      const data = error instanceof ToolError ? errorData(service.log, `Tool ${name}`, error.data) : undefined;
       return failedCall(describeFailure(service, `Tool ${name}`, error), data);
     },
   });
@@ -262,16 +262,27 @@ export async function throughMiddleware(
   exchange: Exchange,
   core: (params: Record<string, unknown>) => Promise<Result>,
 ): Promise<Result> {
+  const what = `Request ${method}`;
   try {
     if (service.middleware.length === 0) return await core(params);
-    return await runOnion(service.middleware, requestOf(service, method, params, exchange), (request) =>
-      core({ ...request.params }),
-    );
+    const ours = new WeakSet<Result>();
+    const result = await runOnion(service.middleware, requestOf(service, method, params, exchange), async (request) => {
+      const inner = await core({ ...request.params });
+      ours.add(inner);
+      return inner;
+    });
+    // what middleware made is an author's value like a handler's: a result the wire cannot carry would never be answered
+    return ours.has(result) ? result : (toJson(result, "the result of middleware") as Result); // a record stays one
   } catch (error) {
-    if (error instanceof ProtocolError) throw error;
+    if (error instanceof ProtocolError) {
+      const { code, message, data } = error;
+      if (data === undefined) throw error;
+      const sendable = errorData(service.log, what, data);
+      throw sendable === undefined ? new ProtocolError(code, message) : error;
+    }
     // thrown by middleware, or by a rule about who may see what
-    const text = describeFailure(service, `Request ${method}`, error);
-    const data = error instanceof ToolError ? error.data : undefined;
+    const text = describeFailure(service, what, error);
+    const data = error instanceof ToolError ? errorData(service.log, what, error.data) : undefined;
     if (method === "tools/call") return failedCall(text, data);
     const code = error instanceof ToolError ? ProtocolErrorCode.InvalidRequest : ProtocolErrorCode.InternalError;
     throw new ProtocolError(code, text, data);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { TenonError } from "@tenon/core";
+import { type Json, serializeError, TenonError, toJson } from "@tenon/core";
 import type { ServerLog } from "./log.ts";
 
 /**
@@ -53,6 +53,20 @@ function errorReference(): string {
 export function maskFailure(log: ServerLog, what: string, error: unknown, exposed: boolean): string {
   const reference = errorReference();
   log("error", `${what} failed`, { reference, error });
-  const detail = exposed ? `: ${error instanceof Error ? error.message : String(error)}` : "";
+  const detail = exposed ? `: ${serializeError(error).message}` : "";
   return `${what} failed (reference ${reference})${detail}`;
+}
+
+/**
+ * The `data` of an error as it may leave: what JSON cannot carry is left out and logged, since the error's message matters
+ * more than its data.
+ */
+export function errorData(log: ServerLog, what: string, data: unknown): Json | undefined {
+  if (data === undefined) return undefined;
+  try {
+    return toJson(data, "data");
+  } catch (error) {
+    log("error", `${what} failed with data that cannot be sent; it went out without`, { error });
+    return undefined;
+  }
 }

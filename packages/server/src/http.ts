@@ -17,7 +17,8 @@ import type { Caller } from "./context.ts";
 import type { Service } from "./dispatch.ts";
 import type { Bus } from "./notify.ts";
 import { checkParamHeaders, paramHeadersOf } from "./param-headers.ts";
-import { createLastingProtocol, createProtocol, type Introduction } from "./protocol.ts";
+import { type Refusal, readMessage } from "./params.ts";
+import { createLastingProtocol, createProtocol, exists, type Introduction } from "./protocol.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
 
 export interface HttpOptions {
@@ -61,6 +62,13 @@ function rpcError(status: number, code: number, message: string, more: { headers
 function authOf(caller: Caller | undefined): AuthInfo | undefined {
   if (!caller) return undefined;
   return { token: "", clientId: caller.clientId ?? "", scopes: [...caller.scopes], extra: { caller } };
+}
+
+/** A body with its parameters read; of a batch, one that is refused is left to the protocol layer with the rest. */
+function readBody(body: unknown): { body: unknown; refused?: { refusal: Refusal; method: string } } {
+  if (Array.isArray(body)) return { body: body.map((message: unknown) => readBody(message).body) };
+  const read = readMessage(body);
+  return "message" in read ? { body: read.message } : { body, refused: read };
 }
 
 /** The refusal when headers that repeat arguments are missing or differ; undefined when all is well. */
@@ -112,7 +120,7 @@ export function createHttpSide(
     if (read.tooLarge) return rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`);
     const parsed = parseBody(read.text);
     if ("problem" in parsed) return rpcError(400, -32700, parsed.problem);
-    const body = parsed.value;
+    const { body, refused } = readBody(parsed.value);
     const header = (name: string): string | undefined => request.headers.get(name) ?? undefined;
     const outcome = classifyInboundRequest({
       httpMethod: "POST",
@@ -122,11 +130,21 @@ export function createHttpSide(
       body,
     });
     const authInfo = authOf(caller);
+    // of a method that does not exist, the parameters do not matter
+    const refusal =
+      refused && outcome.kind !== "reject" && exists(service.registry, refused.method, outcome.kind)
+        ? refused.refusal
+        : undefined;
     if (outcome.kind === "legacy") {
       const session = header("mcp-session-id");
+      if (session !== undefined && refusal && sessions.has(session, caller)) {
+        sessions.touch(session);
+        return Response.json(refusal);
+      }
       if (session !== undefined) return sessions.handle(session, request, body, caller, authInfo as never); // undefined or AuthInfo
       if (isInitializeRequest(body)) return sessions.open(request, body, caller, authInfo as never);
     }
+    if (refusal) return Response.json(refusal);
     return (
       checkCallHeaders(service, outcome, request.headers) ??
       modern.fetch(request, { parsedBody: body, ...(authInfo && { authInfo }) })

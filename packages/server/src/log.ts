@@ -1,4 +1,4 @@
-import { serializeError } from "@tenon/core";
+import { serializeError, toJson } from "@tenon/core";
 
 export type LogLevel = "debug" | "info" | "notice" | "warning" | "error";
 
@@ -21,12 +21,26 @@ export function logLevelOf(word: string | undefined): LogLevel {
   return order.find((level) => level === word?.toLowerCase()) ?? "info";
 }
 
+/** The details JSON can carry; what it cannot is said in words, so that the line is written all the same. */
+function printable(details: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const said = (value: unknown): unknown => {
+    try {
+      return value === undefined ? undefined : toJson(value);
+    } catch (error) {
+      return error instanceof Error ? `(${error.message})` : "(not JSON)";
+    }
+  };
+  return Object.fromEntries(Object.entries(details).map(([name, value]) => [name, said(value)]));
+}
+
 /**
- * The server's own log: one JSON object a line on stderr, or wherever `sink` puts it.
+ * The server's own log: one JSON object a line on stderr, or wherever `sink` puts it. Writing never throws, whatever the
+ * details hold: a line about a failure must not become another one.
  * @param least the least severe level that is written
  */
 export function createLog(server: string, least: LogLevel, sink?: (entry: LogEntry) => void): ServerLog {
-  const write = sink ?? ((entry: LogEntry) => void process.stderr.write(`${JSON.stringify(entry)}\n`));
+  const toStderr = (entry: LogEntry): void => void process.stderr.write(`${JSON.stringify(entry)}\n`);
+  const write = sink ?? toStderr;
   return (level, message, details = {}) => {
     if (order.indexOf(level) < order.indexOf(least)) return;
     const { error, ...rest } = details;
@@ -34,6 +48,12 @@ export function createLog(server: string, least: LogLevel, sink?: (entry: LogEnt
       error === undefined
         ? {}
         : { error: { ...serializeError(error), stack: error instanceof Error ? error.stack : undefined } };
-    write({ time: new Date().toISOString(), level, server, message, ...rest, ...about });
+    const entry = { time: new Date().toISOString(), level, server, message, ...printable({ ...rest, ...about }) };
+    try {
+      write(entry);
+    } catch (error) {
+      // the program's sink failed: the line still exists somewhere, and the call goes on
+      toStderr({ ...entry, sinkError: error instanceof Error ? error.message : "unknown" });
+    }
   };
 }

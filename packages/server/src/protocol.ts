@@ -44,6 +44,12 @@ export function offers(registry: Registry, method: Method): boolean {
   return true;
 }
 
+/** Whether an era has `method` here; those that are not ours are the legacy era's. */
+export function exists(registry: Registry, method: string, era: Era): boolean {
+  const own = METHODS.find((known) => known === method);
+  return own === undefined ? era === "legacy" : offers(registry, own);
+}
+
 /**
  * Runs the dispatcher so that only protocol errors leave it: whatever else escapes is a defect of ours, for the log alone.
  */

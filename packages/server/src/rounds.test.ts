@@ -2,6 +2,7 @@ import { ProtocolError } from "@modelcontextprotocol/server";
 import { createMemoryStore } from "@tenon/store";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fuzz } from "../test/fuzz.ts";
 import { createAsking, type LinearContext } from "./asking.ts";
 import type { Exchange } from "./context.ts";
 import { answerOnce, type Keeping } from "./rounds.ts";
@@ -126,7 +127,7 @@ const count = (what: Op, kind: "step" | "ask"): number =>
     : ("seq" in what ? what.seq : what.par).reduce((sum, one) => sum + count(one, kind), 0);
 
 describe("any handler, with any client", () => {
-  it("has each effect once and never mixes answers up", { timeout: 120_000 }, async () => {
+  it("has each effect once and never mixes answers up", { timeout: 240_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(op, fc.array(action, { maxLength: 12 }), async (program, actions) => {
         const game = play(program);
@@ -192,7 +193,7 @@ describe("any handler, with any client", () => {
           for (const [path, data] of Object.entries(out)) expect([`${path}/0`, `${path}/1`]).toContain(data);
         }
       }),
-      { numRuns: Number(process.env.TENON_FUZZ_RUNS ?? 150) },
+      fuzz(150),
     );
   });
 });

@@ -249,7 +249,11 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     async stdio() {
       await service.lifespan();
-      const stdio = openStdio((era) => createLastingProtocol(service, introduction, era, bus), log);
+      const stdio = openStdio(
+        (era) => createLastingProtocol(service, introduction, era, bus),
+        service,
+        identityOf(introduction),
+      );
       closers.add(stdio.close);
       await stdio.done;
       await stdio.close();

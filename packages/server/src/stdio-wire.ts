@@ -1,10 +1,16 @@
 import { PassThrough, type Writable } from "node:stream";
 import { isJSONRPCRequest, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import type { LineAnswerer } from "./fast/stdio.ts";
+import { readMessage } from "./params.ts";
+
+/** Longer lines go straight to the protocol layer, which has a limit of its own. */
+const MAX_LINE_BYTES = 1024 * 1024;
+const NEWLINE = 10;
 
 /**
  * Standard input and output as a transport that survives the end of the input: the SDK's own closes at once, and the answers
- * of calls that still run would be lost.
+ * of calls that still run would be lost. Lines that the answerer takes never reach the SDK.
  */
 export class StdioWire implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
@@ -14,13 +20,20 @@ export class StdioWire implements Transport {
   readonly ended: Promise<void>;
   readonly #input = new PassThrough();
   readonly #inner: StdioServerTransport;
+  readonly #answerer: LineAnswerer;
+  /** The beginning of a line whose end has not come. */
+  #parts: Buffer[] = [];
+  #size = 0;
+  /** The rest of this line goes straight to the protocol layer. */
+  #passing = false;
   readonly #running = new Set<string | number>();
   /** Requests to the client that it has not answered: questions of the legacy era. */
   readonly #asked = new Set<string | number>();
   readonly #waiting = new Set<() => void>();
 
-  constructor(stdout: Writable) {
-    process.stdin.pipe(this.#input, { end: false });
+  constructor(stdout: Writable, answerer: LineAnswerer) {
+    this.#answerer = answerer;
+    process.stdin.on("data", this.#split);
     this.#inner = new StdioServerTransport(this.#input, stdout);
     this.ended = new Promise((resolve) => {
       process.stdin
@@ -48,7 +61,8 @@ export class StdioWire implements Transport {
   }
 
   async close(): Promise<void> {
-    process.stdin.unpipe(this.#input).pause();
+    process.stdin.off("data", this.#split).pause();
+    this.#answerer.close();
     await this.#inner.close();
   }
 
@@ -56,17 +70,57 @@ export class StdioWire implements Transport {
   async idle(graceMs: number): Promise<void> {
     // the last lines of the input are still on their way through the buffer
     await new Promise((resolve) => setImmediate(resolve));
-    if (this.#running.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, graceMs);
-      this.#waiting.add(() => {
-        clearTimeout(timer);
-        resolve();
-      });
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, graceMs);
     });
+    const answered = new Promise<void>((resolve) => {
+      if (this.#running.size === 0) resolve();
+      else this.#waiting.add(resolve);
+    });
+    await Promise.race([late, Promise.all([answered, this.#answerer.idle()])]);
+    clearTimeout(timer);
   }
 
-  #receive(message: JSONRPCMessage): void {
+  readonly #split = (chunk: Buffer): void => {
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
+      this.#line(chunk.subarray(from, end + 1));
+      from = end + 1;
+    }
+    if (from === chunk.length) return;
+    const rest = from === 0 ? chunk : chunk.subarray(from);
+    this.#parts.push(rest);
+    this.#size += rest.length;
+    this.#passing ||= this.#size > MAX_LINE_BYTES;
+    if (this.#passing) this.#pass(this.#takeParts());
+  };
+
+  /** @param end the last piece of a line */
+  #line(end: Buffer): void {
+    const line = this.#parts.length === 0 ? end : Buffer.concat([this.#takeParts(), end]);
+    if (this.#passing || !this.#answerer.take(line)) this.#pass(line);
+    this.#passing = false;
+  }
+
+  #takeParts(): Buffer {
+    this.#size = 0;
+    return Buffer.concat(this.#parts.splice(0));
+  }
+
+  #pass(bytes: Buffer): void {
+    if (this.#input.write(bytes)) return;
+    process.stdin.pause();
+    this.#input.once("drain", () => process.stdin.resume());
+  }
+
+  #receive(given: JSONRPCMessage): void {
+    const read = readMessage(given);
+    if ("refusal" in read) {
+      this.#inner.send(read.refusal).catch((error: unknown) => this.onerror?.(error as Error)); // streams fail with errors
+      return;
+    }
+    const { message } = read;
     // a subscription is open by design: nobody waits for its end
     if (isJSONRPCRequest(message) && message.method !== "subscriptions/listen") this.#running.add(message.id);
     if (!("method" in message) && message.id !== undefined) this.#asked.delete(message.id);

@@ -1,8 +1,9 @@
 import { Writable } from "node:stream";
-import type { Server } from "@modelcontextprotocol/server";
+import type { Implementation, Server } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Era } from "@tenon/core";
-import type { ServerLog } from "./log.ts";
+import type { Service } from "./dispatch.ts";
+import { createLineAnswerer } from "./fast/stdio.ts";
 import { StdioWire } from "./stdio-wire.ts";
 
 /** Milliseconds that running calls get to finish after the client closed its end. */
@@ -19,7 +20,7 @@ function callSite(): string {
  * there to stderr, with one warning that names the place.
  * @returns the real standard output for the transport, and a function that puts everything back
  */
-function guardStdout(log: ServerLog): { stdout: Writable; restore: () => void } {
+function guardStdout(log: Service["log"]): { stdout: Writable; restore: () => void } {
   const original = process.stdout.write;
   const real = original.bind(process.stdout);
   let warned = false;
@@ -52,10 +53,12 @@ function guardStdout(log: ServerLog): { stdout: Writable; restore: () => void } 
  */
 export function openStdio(
   create: (era: Era) => Server,
-  log: ServerLog,
+  service: Service,
+  identity: Implementation,
 ): { done: Promise<void>; close(): Promise<void> } {
+  const { log } = service;
   const { stdout, restore } = guardStdout(log);
-  const wire = new StdioWire(stdout);
+  const wire = new StdioWire(stdout, createLineAnswerer(service, identity, stdout));
   const handle = serveStdio(({ era }) => create(era), {
     transport: wire,
     onerror: (error) => log("warning", "stdio", { error }),

@@ -1,8 +1,8 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { isRecord } from "@tenon/core";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { effectsIn } from "./trip.ts";
 import { createWorld, type Place, places, removeBundle, type Transport, type World } from "./worlds.ts";
 
@@ -25,18 +25,25 @@ interface Leg {
 }
 const result = (leg: Leg): unknown => JSON.parse(leg.content?.[0]?.text ?? "null");
 
+/** Where the processes keep their outcomes: Postgres is for machines that share no disk. */
+const databaseUrl = process.env.TENON_TEST_DATABASE_URL;
+const stores: [string, string | undefined][] = [
+  ["SQLite", undefined],
+  ...(databaseUrl ? [["Postgres", databaseUrl] satisfies [string, string]] : []),
+];
+
 let world: World;
 const opened: Place[] = [];
 const clients: Client[] = [];
-beforeEach(() => {
-  world = createWorld();
-});
 afterEach(async () => {
   await Promise.allSettled(clients.splice(0).map((client) => client.close()));
   await Promise.allSettled(opened.splice(0).map((place) => place.kill()));
-  rmSync(world.folder, { recursive: true, force: true });
+  await world.remove();
 });
 afterAll(removeBundle);
+const enter = (database?: string): void => {
+  world = createWorld(database);
+};
 async function start(transport: Transport): Promise<Place> {
   const place = await places[transport](world);
   opened.push(place);
@@ -73,11 +80,13 @@ describe.each(Object.keys(places) as Transport[])("one handler over %s", { timeo
     }
 
     it("in one process", async () => {
+      enter();
       const client = await connect(await start(transport));
       expect(result(await run(client, async (same) => same))).toEqual(expected);
       expect(effectsIn(world.folder)).toEqual(once);
     });
     it("with the process restarted between the rounds", async () => {
+      enter();
       let place = await start(transport);
       const last = await run(await connect(place), async () => {
         await place.kill();
@@ -87,12 +96,15 @@ describe.each(Object.keys(places) as Transport[])("one handler over %s", { timeo
       expect(result(last)).toEqual(expected);
       expect(effectsIn(world.folder)).toEqual(once);
     });
-    it("with another replica for every other round", async () => {
+    it.each(stores)("with another replica for every other round, outcomes in %s", async (_, database) => {
+      enter(database);
       const [one, two] = await Promise.all([start(transport).then(connect), start(transport).then(connect)]);
       expect(result(await run(one, async (_, round) => (round % 2 === 1 ? two : one)))).toEqual(expected);
       expect(effectsIn(world.folder)).toEqual(once);
+      expect(existsSync(join(world.folder, "outcomes.db"))).toBe(database === undefined);
     });
     it("with a crash inside a round, after its step", async () => {
+      enter();
       const client = await connect(await start(transport));
       let leg = await send(client);
       for (let i = 0; i < 2; i++) leg = await send(client, answers(leg));
@@ -128,11 +140,13 @@ describe.each(Object.keys(places) as Transport[])("one handler over %s", { timeo
     }
 
     it("in one process", async () => {
+      enter();
       const client = await connect(await start(transport), (message) => script[message]);
       expect(result((await client.callTool(call)) as Leg)).toEqual(expected);
       expect(effectsIn(world.folder)).toEqual(once);
     });
     it("ends with a typed error and no effect after the question when the process ends", async () => {
+      enter();
       const place = await start(transport);
       const client = await connect(place, async (message) => {
         if (message === "Which meal?") await place.kill();
@@ -142,7 +156,9 @@ describe.each(Object.keys(places) as Transport[])("one handler over %s", { timeo
       await start(transport);
       expect(effectsIn(world.folder)).toEqual(["reserve Rome"]);
     });
-    it("ends with a typed error and no effect after the question when the answer reaches another replica", async () => {
+    const elsewhere = "ends with a typed error and no effect after the question when another replica gets the answer";
+    it.each(stores)(`${elsewhere}, outcomes in %s`, async (_, database) => {
+      enter(database);
       const [one, two] = [await start(transport), await start(transport)];
       if (one.fetch === undefined) {
         // a stdio client has one process: leaving it for another ends the connection
@@ -161,6 +177,7 @@ describe.each(Object.keys(places) as Transport[])("one handler over %s", { timeo
       expect(effectsIn(world.folder)).toEqual(["reserve Rome"]);
     });
     it("ends with a typed error and no effect after the question when the process crashes in the round", async () => {
+      enter();
       const client = await connect(await start(transport), (message) => script[message]);
       arm("before-pay");
       expect(await failure(client.callTool(call, { timeout: 2_000 }))).toMatch(/isError|CLOSED|TIMEOUT|FAILED/i);

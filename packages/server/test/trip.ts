@@ -10,26 +10,17 @@ export function effectsIn(folder: string): string[] {
   return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 }
 
-/** Ends the world once, at the named place in the handler: the file that arms it goes first, so that a new try survives. */
-function crashPoint(folder: string, name: string, crash: () => void | Promise<void>): void | Promise<void> {
+/** Kills this process once, at the named place in the handler: the file that arms it goes first, so that a new try survives. */
+async function crashPoint(folder: string, name: string): Promise<void> {
   const armed = join(folder, `crash-${name}`);
   if (!existsSync(armed)) return;
   rmSync(armed);
-  return crash();
+  process.kill(process.pid, "SIGKILL");
+  await sleep(60_000);
 }
 
-/**
- * One handler for the matrix: three questions, two steps, one branch that a declined question takes.
- * @param crash what a crash is here: a real process kills itself
- */
-export function trip(
-  folder: string,
-  options: Partial<ServerOptions> = {},
-  crash: () => void | Promise<void> = async () => {
-    process.kill(process.pid, "SIGKILL");
-    await sleep(60_000);
-  },
-): TenonServer {
+/** One handler for the matrix: three questions, two steps, one branch that a declined question takes. */
+export function trip(folder: string, options: Partial<ServerOptions> = {}): TenonServer {
   const effect = (what: string): { what: string } => {
     appendFileSync(join(folder, "effects"), `${what}\n`);
     return { what };
@@ -42,9 +33,9 @@ export function trip(
     const meal = await ctx.elicit("Which meal?", { veg: "Vegetables", fish: "Fish" });
     const days = await ctx.elicit("How long?", z.object({ days: z.number().int().min(1) }));
     if (days.action !== "accept") return "not gone";
-    await crashPoint(folder, "before-pay", crash);
+    await crashPoint(folder, "before-pay");
     const paid = await ctx.step("pay", () => effect(`pay ${days.data.days}`));
-    await crashPoint(folder, "after-pay", crash);
+    await crashPoint(folder, "after-pay");
     return { seat: seat.what, meal: meal.action === "accept" ? meal.data : meal.action, paid: paid.what };
   });
   return server;

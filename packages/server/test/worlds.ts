@@ -8,14 +8,11 @@ import { fileURLToPath } from "node:url";
 import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { MODERN_REVISION } from "@tenon/core";
-import type { OutcomeStore } from "@tenon/store";
-import { createSqliteStore } from "@tenon/store/sqlite";
+import pg from "pg";
 import { build } from "vite";
-import type { TenonServer } from "../src/index.ts";
 import type { Mode } from "./servers.ts";
-import { trip } from "./trip.ts";
 
-/** One running process of a server, or what stands for it, and a client's way to it. */
+/** One running process of a server, or on stdio the command for it, and a client's way to it. */
 export interface Place {
   connect(mode: Mode, answer?: (message: string) => unknown): Promise<Client>;
   /** How HTTP requests come here; undefined for stdio. */
@@ -25,14 +22,39 @@ export interface Place {
   kill(): Promise<void>;
 }
 
-/** A folder that all processes of one test share, with their keys. */
+/** What all processes of one test share: a folder, their keys, and where their outcomes are. */
 export interface World {
   readonly folder: string;
   readonly keys: string;
+  /** A schema of a Postgres database; else outcomes are in a SQLite file of the folder. */
+  readonly database: { readonly url: string; readonly schema: string } | undefined;
+  remove(): Promise<void>;
 }
-export const createWorld = (): World => ({
-  folder: mkdtempSync(join(tmpdir(), "tenon-trip-")),
-  keys: randomBytes(32).toString("base64url"),
+
+/** @param url of a Postgres database, which gets a schema of its own for this world */
+export function createWorld(url?: string): World {
+  const folder = mkdtempSync(join(tmpdir(), "tenon-trip-"));
+  const schema = `tenon_trip_${randomBytes(6).toString("hex")}`;
+  return {
+    folder,
+    keys: randomBytes(32).toString("base64url"),
+    database: url === undefined ? undefined : { url, schema },
+    async remove() {
+      rmSync(folder, { recursive: true, force: true });
+      if (url === undefined) return;
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      await client.query(`drop schema if exists ${schema} cascade`);
+      await client.end();
+    },
+  };
+}
+
+/** What a process of the world is told besides its arguments. */
+const environment = ({ keys, database }: World): Record<string, string> => ({
+  ...(process.env as Record<string, string>), // a process has no variables without a value
+  TENON_STATE_KEYS: keys,
+  ...(database && { TRIP_DATABASE_URL: database.url, TRIP_SCHEMA: database.schema }),
 });
 
 function clientFor(mode: Mode, answer: ((message: string) => unknown) | undefined): Client {
@@ -56,7 +78,7 @@ async function bundle(): Promise<string> {
     resolve: { conditions: ["@tenon/source", "node", "module", "default"] },
     ssr: {
       noExternal: true,
-      external: ["better-sqlite3"],
+      external: ["better-sqlite3", "pg"],
       resolve: { conditions: ["@tenon/source", "node", "module"] },
     },
     build: {
@@ -89,7 +111,7 @@ async function overStdio(world: World): Promise<Place> {
       const transport = new StdioClientTransport({
         command: process.execPath,
         args: args("stdio", world),
-        env: { ...process.env, TENON_STATE_KEYS: world.keys } as Record<string, string>,
+        env: environment(world),
         stderr: "ignore",
       });
       transports.push(transport);
@@ -109,9 +131,10 @@ async function overStdio(world: World): Promise<Place> {
   };
 }
 
-async function overListen(world: World): Promise<Place> {
-  const child = spawn(process.execPath, args("http", world), {
-    env: { ...process.env, TENON_STATE_KEYS: world.keys },
+/** @param how the process answers HTTP: by `listen()`, or by its `fetch` behind an adapter of another framework */
+async function overHttp(how: "listen" | "fetch", world: World): Promise<Place> {
+  const child = spawn(process.execPath, args(how, world), {
+    env: environment(world),
     stdio: ["ignore", "pipe", "ignore"],
   });
   const [line] = (await once(child.stdout, "data")) as [Buffer];
@@ -132,63 +155,9 @@ async function overListen(world: World): Promise<Place> {
   };
 }
 
-/** A store that dies with its process: from then on nothing it was asked is ever answered. */
-function mortal(store: OutcomeStore): { store: OutcomeStore; die(): void } {
-  let dead = false;
-  const never = new Promise<never>(() => undefined);
-  return {
-    die: () => {
-      dead = true;
-    },
-    store: new Proxy(store, {
-      get(target, name, receiver) {
-        const found: unknown = Reflect.get(target, name, receiver);
-        return typeof found === "function"
-          ? (...given: unknown[]) => (dead ? never : Reflect.apply(found, target, given))
-          : found;
-      },
-    }),
-  };
-}
-
-async function overFetch(world: World): Promise<Place> {
-  const { store, die } = mortal(createSqliteStore(`${world.folder}/outcomes.db`, { leaseMs: 600 }));
-  let fail: (reason: Error) => void = () => undefined;
-  const death = new Promise<never>((_, reject) => {
-    fail = reject;
-  });
-  death.catch(() => undefined);
-  const kill = (): void => {
-    die();
-    fail(new TypeError("fetch failed: the process is gone"));
-  };
-  const server: TenonServer = trip(world.folder, { store, replicas: 2, stateKeys: [world.keys] }, async () => {
-    kill();
-    await new Promise(() => undefined);
-  });
-  const own: FetchLike = (input, init) => {
-    const request = new Request(input, init);
-    request.headers.set("host", "127.0.0.1"); // what a socket would bring
-    return Promise.race([death, server.fetch(request)]);
-  };
-  let to = own;
-  return {
-    fetch: own,
-    redirect: (other) => {
-      to = other.fetch ?? own;
-    },
-    async connect(mode, answer) {
-      const client = clientFor(mode, answer);
-      const url = new URL("http://127.0.0.1/mcp");
-      await client.connect(new StreamableHTTPClientTransport(url, { fetch: (input, init) => to(input, init) }));
-      return client;
-    },
-    async kill() {
-      kill();
-      await server.close();
-    },
-  };
-}
-
-export const places = { stdio: overStdio, "HTTP fetch": overFetch, "HTTP listen": overListen } as const;
+export const places = {
+  stdio: overStdio,
+  "HTTP fetch": (world: World) => overHttp("fetch", world),
+  "HTTP listen": (world: World) => overHttp("listen", world),
+} as const;
 export type Transport = keyof typeof places;

@@ -4,7 +4,14 @@ import type { Era } from "@tenon/core";
 import type { Caller, ClientDescription, Exchange } from "../context.ts";
 import { LEVELS } from "./envelope.ts";
 import type { Recognised } from "./recognise.ts";
-import type { Reply } from "./reply.ts";
+
+/** What a request needs of the way its answer takes. */
+export interface ReplyChannel {
+  /** Fires when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+  /** Sends a notification of this request; resolves when the reader has kept up. */
+  notify(method: string, params: Record<string, unknown>): Promise<void>;
+}
 
 /** A recognised request as the dispatcher sees it. Web headers and the signal are made when a handler asks for them. */
 export class FastExchange implements Exchange {
@@ -16,13 +23,21 @@ export class FastExchange implements Exchange {
   readonly client: ClientDescription;
   readonly requestState: string | undefined;
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
-  readonly #reply: Reply;
-  readonly #request: IncomingMessage;
+  readonly #reply: ReplyChannel;
+  readonly #request: IncomingMessage | undefined;
   readonly #level: LoggingLevel | undefined;
   #headers: Headers | undefined;
 
-  /** @param sessionId the legacy session it belongs to */
-  constructor(known: Recognised, reply: Reply, request: IncomingMessage, sessionId: string | undefined) {
+  /**
+   * @param sessionId the legacy session it belongs to
+   * @param request what carried it over HTTP
+   */
+  constructor(
+    known: Recognised,
+    reply: ReplyChannel,
+    sessionId: string | undefined,
+    request: IncomingMessage | undefined,
+  ) {
     this.era = known.era;
     this.requestId = known.id;
     this.sessionId = sessionId;
@@ -39,8 +54,8 @@ export class FastExchange implements Exchange {
     return this.#reply.signal;
   }
 
-  get headers(): Headers {
-    if (!this.#headers) {
+  get headers(): Headers | undefined {
+    if (this.#request && !this.#headers) {
       this.#headers = new Headers();
       for (const [name, values] of Object.entries(this.#request.headersDistinct)) {
         for (const value of values ?? []) this.#headers.append(name, value);

@@ -1,14 +1,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import { type Implementation, ProtocolError, type Result } from "@modelcontextprotocol/server";
+import { type Implementation, isJsonContentType } from "@modelcontextprotocol/server";
 import { parseBody } from "../body.ts";
 import type { Service } from "../dispatch.ts";
 import type { HttpSide } from "../http.ts";
 import { checkParamHeaders, paramHeadersOf } from "../param-headers.ts";
-import { answer, offers } from "../protocol.ts";
+import { offers } from "../protocol.ts";
 import { FastExchange } from "./exchange.ts";
+import { createAnswering } from "./outcome.ts";
 import { type Recognised, recognise } from "./recognise.ts";
 import { Reply } from "./reply.ts";
-import { wireResult } from "./result.ts";
 
 /** What the fast path works with. */
 export interface FastOptions {
@@ -20,13 +20,6 @@ export interface FastOptions {
   /** Answers everything else. A body that was read already is on the request as `rawBody`. */
   readonly otherwise: RequestListener;
 }
-
-/** Codes that get a status or a code of their own on the way out (2026-07-28, errors). */
-const CAPABILITY = -32021;
-const URL_ELICITATION = -32042;
-const RESOURCE_NOT_FOUND = -32002;
-const INVALID_PARAMS = -32602;
-const INTERNAL = -32603;
 
 /** Hosts that were checked already: parsing the same two headers for every request costs more than the call. */
 const MAX_KNOWN_HOSTS = 64;
@@ -52,30 +45,13 @@ function readBody(request: IncomingMessage, limit: number, done: (body: Buffer |
   request.once("error", () => undefined);
 }
 
-/** An error as the era says it: handler errors stay in the body, only a missing capability has a status of its own. */
-function sendError(reply: Reply, error: unknown, service: Service, era: Recognised["era"]): void {
-  if (!(error instanceof ProtocolError)) {
-    service.log("error", "answering failed", { error });
-    reply.error(200, { code: INTERNAL, message: "Internal error" });
-    return;
-  }
-  const code =
-    error.code === RESOURCE_NOT_FOUND
-      ? INVALID_PARAMS
-      : era === "modern" && error.code === URL_ELICITATION
-        ? INTERNAL
-        : error.code;
-  const status = era === "modern" && code === CAPABILITY ? 400 : 200;
-  reply.error(status, { code, message: error.message, ...(error.data !== undefined && { data: error.data }) });
-}
-
 /**
  * A request listener that answers plain, well-formed requests of both eras straight from the dispatcher: the body is parsed
  * once and the answer is one write. It exists because building a protocol instance, web requests, responses and streams for
  * every call costs ten times more than the call itself. Everything it does not recognise goes to `otherwise`.
  */
 export function createFastListener({ service, side, identity, path, otherwise }: FastOptions): RequestListener {
-  const kept = new WeakMap<object, Buffer>();
+  const outcomeOf = createAnswering(service, identity);
   const hosts = new Map<string, boolean>();
 
   function allows(host: string, origin: string | undefined): boolean {
@@ -89,27 +65,11 @@ export function createFastListener({ service, side, identity, path, otherwise }:
     return allowed;
   }
 
-  async function send(known: Recognised, result: Result, reply: Reply): Promise<void> {
-    if (!service.paging.isPage(result)) {
-      return reply.result(JSON.stringify(await wireResult(known, result, identity)));
-    }
-    let bytes = kept.get(result);
-    if (!bytes) {
-      bytes = Buffer.from(JSON.stringify(await wireResult(known, result, identity)));
-      kept.set(result, bytes);
-    }
-    reply.result(bytes);
-  }
-
   async function run(known: Recognised, request: IncomingMessage, response: ServerResponse, session?: string) {
     const reply = new Reply(response, known.id);
-    try {
-      const exchange = new FastExchange(known, reply, request, session);
-      const result = await answer(service, known.method, known.params, exchange);
-      if (!reply.over) await send(known, result, reply);
-    } catch (error) {
-      sendError(reply, error, service, known.era);
-    }
+    const outcome = await outcomeOf(known, new FastExchange(known, reply, session, request));
+    if ("json" in outcome) reply.result(outcome.json);
+    else reply.error(outcome.status, outcome.error);
   }
 
   /** Whether the headers that repeat a tool's arguments agree; the protocol side words the refusal. */
@@ -134,7 +94,7 @@ export function createFastListener({ service, side, identity, path, otherwise }:
     const plain =
       request.method === "POST" &&
       (url === path || url.startsWith(`${path}?`)) &&
-      headers["content-type"]?.startsWith("application/json") === true &&
+      isJsonContentType(headers["content-type"] ?? null) &&
       headers["content-encoding"] === undefined &&
       Number(headers["content-length"] ?? 0) <= side.maxBodyBytes &&
       headers.host !== undefined &&

@@ -4,6 +4,7 @@ import { type Era, isRecord } from "@tenon/core";
 import type { ClientDescription } from "../context.ts";
 import type { Method } from "../dispatch.ts";
 import { decodeHeader } from "../param-headers.ts";
+import { type Shape, shapeOf, wholeArguments, wrongParams } from "../params.ts";
 import { withValidTrace } from "../trace.ts";
 import { claimsEnvelope, isToken, REVISION, readEnvelope } from "./envelope.ts";
 
@@ -19,31 +20,6 @@ export interface Recognised {
   readonly requestState?: string | undefined;
   readonly inputResponses?: Readonly<Record<string, unknown>> | undefined;
 }
-
-type Check = (value: unknown) => boolean;
-/** How a method's parameters look; a request with any other parameter is not for us. */
-interface Shape {
-  readonly params: Readonly<Record<string, Check>>;
-  /** The parameter that the header `Mcp-Name` repeats. */
-  readonly named?: string;
-}
-
-const isString: Check = (value) => typeof value === "string";
-const texts: Check = (value) => isRecord(value) && Object.values(value).every(isString);
-const optional =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined || check(value);
-const list: Shape = { params: { cursor: optional(isString) } };
-const SHAPES: Readonly<Partial<Record<Method, Shape>>> = {
-  "tools/call": { params: { name: isString, arguments: optional(isRecord) }, named: "name" },
-  "prompts/get": { params: { name: isString, arguments: optional(texts) }, named: "name" },
-  "resources/read": { params: { uri: isString }, named: "uri" },
-  "tools/list": list,
-  "prompts/list": list,
-  "resources/list": list,
-  "resources/templates/list": list,
-};
 
 const MESSAGE_KEYS: ReadonlySet<string> = new Set(["jsonrpc", "id", "method", "params"]);
 const ROUND_KEYS: ReadonlySet<string> = new Set(["requestState", "inputResponses"]);
@@ -66,54 +42,81 @@ function repeats(value: string | undefined, name: unknown): boolean {
   return value === name || decodeHeader(value.trim()) === name;
 }
 
-/**
- * Reads a message that is plainly a well-formed request of either era. It refuses nothing: whatever it does not recognise
- * (undefined) goes to the protocol layer, which knows every wrong answer. So the two paths cannot disagree about errors, and
- * this one stays small.
- */
-export function recognise(headers: IncomingHttpHeaders, body: unknown): Recognised | undefined {
+/** The parts of a request, whatever carried it. */
+interface Message {
+  readonly id: string | number;
+  readonly method: Method;
+  readonly shape: Shape;
+  /** Parameters without `_meta`. */
+  readonly given: Record<string, unknown>;
+  readonly meta: Record<string, unknown>;
+}
+
+function readMessage(body: unknown): Message | undefined {
   if (!isRecord(body) || body.jsonrpc !== "2.0" || typeof body.method !== "string") return undefined;
   for (const key in body) if (!MESSAGE_KEYS.has(key)) return undefined;
   const { id, params = {} } = body;
   if (typeof id !== "string" && !Number.isSafeInteger(id)) return undefined;
-  if (!Object.hasOwn(SHAPES, body.method) || !isRecord(params)) return undefined;
-  const method = body.method as Method; // a key of SHAPES
-  const shape = SHAPES[method] ?? list;
-  const { _meta: rawMeta = {}, ...given } = params;
-  if (!isRecord(rawMeta)) return undefined;
+  const shape = shapeOf(body.method);
+  if (!shape || !isRecord(params)) return undefined;
+  const method = body.method as Method; // the methods with a shape are among ours
+  const { _meta: meta = {}, ...given } = params;
+  if (!isRecord(meta)) return undefined;
   for (const key in given) {
     if (!Object.hasOwn(shape.params, key) && !(shape.named && ROUND_KEYS.has(key))) return undefined;
   }
-  for (const [key, check] of Object.entries(shape.params)) if (!check(given[key])) return undefined;
-
-  const version = header(headers, "mcp-protocol-version");
+  if (typeof given.arguments === "string") given.arguments = wholeArguments(given.arguments);
+  if (wrongParams(shape, given) !== undefined) return undefined;
   // a number or a string by the check above
-  const common = { id: id as string | number, method };
-  if (version !== REVISION) {
-    if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(version)) return undefined;
-    const accept = headers.accept ?? "";
-    if (!accept.includes("application/json") || !accept.includes("text/event-stream")) return undefined;
-    if (claimsEnvelope(rawMeta) || !isToken(rawMeta.progressToken)) return undefined;
-    if ("requestState" in given || "inputResponses" in given) return undefined;
-    const client = { name: undefined, version: undefined, capabilities: {} };
-    // a legacy client without a session never said a level: it gets everything, as the SDK does
-    return { ...common, era: "legacy", params: given, meta: withValidTrace(rawMeta), client, logLevel: "debug" };
-  }
-  if (header(headers, "mcp-method") !== method) return undefined;
-  if (shape.named !== undefined && !repeats(header(headers, "mcp-name"), given[shape.named])) return undefined;
-  const envelope = readEnvelope(rawMeta, body);
+  return { id: id as string | number, method, shape, given, meta };
+}
+
+function asModern({ id, method, given, meta }: Message, body: unknown): Recognised | undefined {
+  const envelope = readEnvelope(meta, body);
   if (!envelope) return undefined;
-  const { requestState, inputResponses, ...plain } = given;
+  const { requestState, inputResponses, ...params } = given;
   if (requestState !== undefined && typeof requestState !== "string") return undefined;
   if (inputResponses !== undefined && !isRecord(inputResponses)) return undefined;
   return {
-    ...common,
+    id,
+    method,
     era: "modern",
-    params: plain,
+    params,
     meta: withValidTrace(envelope.meta),
     client: envelope.client,
     logLevel: envelope.logLevel,
     ...(requestState !== undefined && { requestState }),
     ...(inputResponses !== undefined && { inputResponses: bareResponses(inputResponses) }),
   };
+}
+
+/**
+ * Reads a message that is plainly a well-formed request of either era. It refuses nothing: whatever it does not recognise
+ * (undefined) goes to the protocol layer, which knows every wrong answer. So the two paths cannot disagree about errors, and
+ * this one stays small.
+ */
+export function recognise(headers: IncomingHttpHeaders, body: unknown): Recognised | undefined {
+  const message = readMessage(body);
+  if (!message) return undefined;
+  const { id, method, shape, given, meta } = message;
+  const version = header(headers, "mcp-protocol-version");
+  if (version !== REVISION) {
+    if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(version)) return undefined;
+    const accept = headers.accept ?? "";
+    if (!accept.includes("application/json") || !accept.includes("text/event-stream")) return undefined;
+    if (claimsEnvelope(meta) || !isToken(meta.progressToken)) return undefined;
+    if ("requestState" in given || "inputResponses" in given) return undefined;
+    const client = { name: undefined, version: undefined, capabilities: {} };
+    // a legacy client without a session never said a level: it gets everything, as the SDK does
+    return { id, method, era: "legacy", params: given, meta: withValidTrace(meta), client, logLevel: "debug" };
+  }
+  if (header(headers, "mcp-method") !== method) return undefined;
+  if (shape.named !== undefined && !repeats(header(headers, "mcp-name"), given[shape.named])) return undefined;
+  return asModern(message, body);
+}
+
+/** The same for a line of standard input, where only a modern request stands for itself. */
+export function recogniseLine(body: unknown): Recognised | undefined {
+  const message = readMessage(body);
+  return message && asModern(message, body);
 }

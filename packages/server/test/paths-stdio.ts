@@ -1,0 +1,3 @@
+import { pathsServer } from "./paths-server.ts";
+
+await pathsServer().run(import.meta);
