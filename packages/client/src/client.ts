@@ -1,28 +1,40 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@tenon/core";
+import { AnswerCache } from "./cache.ts";
 import { callOnWire } from "./call.ts";
 import { mergeTools, ToolList } from "./catalog.ts";
 import type { ConnectionHooks } from "./connection/connection.ts";
+import { Pools } from "./connection/pool.ts";
 import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
 import { answerLegacyQuestion } from "./legacy-questions.ts";
 import { composeInterceptors } from "./onion.ts";
-import { checkCallOptions, checkClientOptions } from "./options.ts";
+import { checkCallOptions, checkClientOptions, checkReadOptions } from "./options.ts";
 import { createRequest } from "./request.ts";
-import { getPromptOf, listPromptsOf, listResourcesOf, readResource } from "./resources.ts";
+import {
+  getPromptOf,
+  inTurns,
+  listPromptsOf,
+  listResourcesOf,
+  listResourceTemplatesOf,
+  readResource,
+} from "./resources.ts";
 import { isToolResult, resultError } from "./results.ts";
+import { MAX_RESULT_BYTES, withRoom } from "./size.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
 import type {
   CallOptions,
   CatalogPrompt,
   CatalogResource,
+  CatalogResourceTemplate,
   CatalogTool,
   Client,
   ClientEvents,
   ClientOptions,
   PromptMessage,
+  ReadOptions,
   ResourceBlob,
   ServerConfig,
   ServerInfo,
@@ -30,14 +42,17 @@ import type {
   ToolCallRequest,
   ToolRuntime,
 } from "./types.ts";
+import type { WireContext } from "./wire.ts";
 
 const INFO = { name: "tenon", version: "0.1.0" };
-const CLOSE_MS = 1_900;
+const CLOSE_MS = 1_700;
+const CLOSE_POOLS_MS = 200;
 
 /** What the client keeps per server. */
 interface Entry {
   readonly server: Server;
   readonly tools: ToolList;
+  readonly cache: AnswerCache;
 }
 
 /** The server's own limit for a call, where its configuration has one. */
@@ -55,6 +70,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #entries = new Map<string, Entry>();
+  readonly #pools = new Pools();
   readonly #abort = new AbortController();
   readonly #gate: Gate;
   #routes = new Map<string, CatalogTool>();
@@ -75,6 +91,11 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       beforeOpen: (server, config) => this.#gate.start(server, config),
       info: options.info ?? INFO,
       elicitation: elicitation !== undefined,
+      pools: this.#pools,
+      onStderr:
+        this.#events.onLog &&
+        ((server, data) => this.#emit(this.#events.onLog, { level: "info", logger: "stderr", data }, { server })),
+      onCatalogChanged: (server) => this.#emit(this.#events.onCatalogChanged, { server }),
       onLog: (server, { level, logger, data }, call) => {
         const event = { level, ...(logger !== undefined && { logger }), data };
         const source = call?.source ?? { server };
@@ -93,8 +114,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     };
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
-      const server = new Server(name, config, hooks, onState);
-      this.#entries.set(name, { server, tools: new ToolList(server, this.#gate) });
+      const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
+      this.#entries.set(name, { server, tools: new ToolList(server, this.#gate), cache: new AnswerCache() });
     }
   }
 
@@ -109,14 +130,19 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   async listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]> {
-    const found = await this.#fromAll(servers, ({ server }) => listPromptsOf(server));
+    const found = await this.#fromAll(servers, (entry) => listPromptsOf(entry));
     return found.flatMap(({ value }) => value);
   }
 
   async listResources(...servers: string[]): Promise<readonly CatalogResource[]> {
-    const found = await this.#fromAll(servers, ({ server }) => listResourcesOf(server));
+    const found = await this.#fromAll(servers, (entry) => listResourcesOf(entry));
     const granted = ({ server, uri }: CatalogResource) => this.#granted(server, [uri], false).length > 0;
     return found.flatMap(({ value }) => value).filter(granted);
+  }
+
+  async listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]> {
+    const found = await this.#fromAll(servers, (entry) => listResourceTemplatesOf(entry));
+    return found.flatMap(({ value }) => value);
   }
 
   async callTool(
@@ -127,15 +153,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   ): Promise<ToolCallOutcome<Extra>> {
     checkCallOptions(options);
     const entry = this.#entry(server);
-    const context = {
-      ...entry,
-      emit: this.#emit,
-      events: this.#events,
-      elicitation: this.#options.elicitation,
-      logLevel: this.#options.logLevel ?? ("info" as const),
-      options: { ...timeoutOf(entry.server.config), ...options },
-      callId: `call-${++this.#calls}`,
-    };
+    const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
     const request = createRequest<Runtime>({
       server,
       name: tool,
@@ -146,6 +164,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       signal: options.signal ? AbortSignal.any([options.signal, this.#abort.signal]) : this.#abort.signal,
     });
     const core = async (inner: ToolCallRequest<Runtime>) => {
+      await entry.tools.admit(inner.name);
       await this.#gate.permit(server, inner.name, entry.tools, inner.signal);
       return callOnWire(context, inner);
     };
@@ -175,16 +194,28 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     throw new ConfigError(`there is no tool "${name}"; ${hint}`, { code: "unknown_tool", data: { name, near } });
   }
 
-  async readResources(server: string, uris?: readonly string[]): Promise<readonly ResourceBlob[]> {
+  async readResources(
+    server: string,
+    uris?: readonly string[],
+    options: ReadOptions = {},
+  ): Promise<readonly ResourceBlob[]> {
+    checkReadOptions(options, "readResources");
     const entry = this.#entry(server);
-    const listed = uris ?? (await listResourcesOf(entry.server)).map(({ uri }) => uri);
+    const listed = uris ?? (await listResourcesOf(entry)).map(({ uri }) => uri);
     const wanted = this.#granted(server, listed, uris !== undefined);
-    const blobs = await Promise.all(wanted.map((uri) => readResource(entry.server, uri)));
-    return blobs.flat();
+    const read = (uri: string) =>
+      readResource(this.#context(entry, options), entry.cache, uri, options, this.#abort.signal);
+    return (await inTurns(wanted, read)).flat();
   }
 
-  async getPrompt(server: string, name: string, args: Record<string, string> = {}): Promise<readonly PromptMessage[]> {
-    return getPromptOf(this.#entry(server).server, name, args);
+  async getPrompt(
+    server: string,
+    name: string,
+    args: Record<string, string> = {},
+    options: ReadOptions = {},
+  ): Promise<readonly PromptMessage[]> {
+    checkReadOptions(options, "getPrompt");
+    return getPromptOf(this.#context(this.#entry(server), options), name, args, options, this.#abort.signal);
   }
 
   servers(): readonly ServerInfo[] {
@@ -196,6 +227,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       this.#abort.abort(closedError());
       const all = [...this.#entries.values()].map(({ server }) => server.close());
       await bounded(Promise.allSettled(all), CLOSE_MS);
+      await bounded(this.#pools.close(), CLOSE_POOLS_MS);
     })();
     return this.#closing;
   }
@@ -206,6 +238,20 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
 
   #granted(server: string, uris: readonly string[], strict: boolean): readonly string[] {
     return grantedResources(server, this.#options.servers[server]?.grants, uris, strict);
+  }
+
+  /** What one request needs of this client. */
+  #context({ server }: Entry, options: ReadOptions): WireContext {
+    return {
+      server,
+      emit: this.#emit,
+      events: this.#events,
+      elicitation: this.#options.elicitation,
+      logLevel: this.#options.logLevel ?? "info",
+      maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
+      options: { ...timeoutOf(server.config), ...options },
+      callId: `call-${++this.#calls}`,
+    };
   }
 
   #entry(name: string): Entry {

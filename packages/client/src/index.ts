@@ -3,6 +3,7 @@ export { commandLineOf, type Mount, type Sandbox } from "./connection/launch.ts"
 export { type FieldInput, parseFieldText } from "./field-text.ts";
 export { checkAnswer, type FieldIssue, type FieldProblem } from "./field-values.ts";
 export { parseFields } from "./fields.ts";
+export type { ToolMatch, ToolSelection } from "./filters.ts";
 export { renderText } from "./results.ts";
 export { diffTool, formatChanges, type ToolChange, type ToolDefinition, type TrustedTool } from "./trust/definition.ts";
 export type { FirstStart, FirstUse, OnFirstStart, PinOptions } from "./trust/gate.ts";
@@ -22,6 +23,7 @@ export type {
   CallOptions,
   CatalogPrompt,
   CatalogResource,
+  CatalogResourceTemplate,
   CatalogTool,
   Client,
   ClientEvents,
@@ -39,6 +41,7 @@ export type {
   Naming,
   ProgressEvent,
   PromptMessage,
+  ReadOptions,
   ResourceBlob,
   ServerConfig,
   ServerInfo,

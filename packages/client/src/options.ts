@@ -1,15 +1,17 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
 import { checkSandbox } from "./connection/launch.ts";
+import { checkSelection } from "./filters.ts";
 import { pinOptions } from "./trust/gate.ts";
 import { checkTrust } from "./trust/options.ts";
-import type { ClientOptions, ServerConfig } from "./types.ts";
+import type { CallOptions, ClientOptions, ReadOptions, ServerConfig } from "./types.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-const COMMON = ["required", "connectTimeoutMs", "timeoutMs", "expectHosts", "grants"];
+const COMMON = ["required", "connectTimeoutMs", "timeoutMs", "include", "exclude", "expectHosts", "grants"];
+const SIZES = ["connectTimeoutMs", "timeoutMs", "maxResponseBytes", "concurrency"] as const;
 /** The options a configured server may have, by what it is reached by. */
 export const SERVER_KEYS = {
-  url: ["url", "headers", ...COMMON],
-  command: ["command", "args", "env", "cwd", "sandbox", ...COMMON],
+  url: ["url", "headers", "socketPath", "ca", "maxResponseBytes", ...COMMON],
+  command: ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", ...COMMON],
   transport: ["transport", ...COMMON],
 };
 
@@ -45,12 +47,14 @@ export function checkServer(config: ServerConfig, where: string): void {
     wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
   }
   checkOptions(config, SERVER_KEYS[kind], where);
-  checkTrust(config, where);
-  const { connectTimeoutMs, timeoutMs } = config;
-  for (const [key, ms] of Object.entries({ connectTimeoutMs, timeoutMs })) {
-    if (ms === undefined || (typeof ms === "number" && ms > 0)) continue;
-    wrong(`${where}.${key} must be a positive number of milliseconds, got ${JSON.stringify(ms)}`);
+  const given: Record<string, unknown> = { ...config };
+  for (const key of SIZES) {
+    const value = given[key];
+    if (value === undefined || (typeof value === "number" && value > 0)) continue;
+    wrong(`${where}.${key} must be a positive number, got ${JSON.stringify(value)}`);
   }
+  checkTrust(config, where);
+  checkSelection(config, where);
   if ("url" in config) {
     checkUrl(config.url, where);
     checkTexts(config.headers, `${where}.headers`);
@@ -85,6 +89,7 @@ export function checkClientOptions<Options extends object>(
     "naming",
     "toolErrors",
     "logLevel",
+    "maxResultBytes",
     "info",
     "pin",
     "onFirstStart",
@@ -98,7 +103,11 @@ export function checkClientOptions<Options extends object>(
   }
   if (given.events !== undefined) {
     if (!isRecord(given.events)) wrong(`${where}.events must be an object of handlers`);
-    checkOptions(given.events, ["onProgress", "onLog", "onServerState", "onHandlerError"], `${where}.events`);
+    checkOptions(
+      given.events,
+      ["onProgress", "onLog", "onCatalogChanged", "onServerState", "onHandlerError"],
+      `${where}.events`,
+    );
   }
   if (typeof given.elicitation !== "function") checkChoice(given.elicitation, ["interrupt"], `${where}.elicitation`);
   if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
@@ -108,10 +117,24 @@ export function checkClientOptions<Options extends object>(
   }
   checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
   checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);
+  checkBytes(given.maxResultBytes, where);
 }
 
-/** Refuses unknown keys in the options of one call. @throws ConfigError `unknown_option` */
-export function checkCallOptions(options: object): void {
-  const known = "signal timeoutMs totalTimeoutMs headers meta runtime onProgress onLog driver".split(" ");
-  checkOptions(options, known, "callTool(…, options)");
+function checkBytes(value: unknown, where: string): void {
+  if (value === undefined || (typeof value === "number" && value > 0)) return;
+  wrong(`${where}.maxResultBytes must be a positive number of bytes, got ${JSON.stringify(value) ?? typeof value}`);
+}
+
+const READ = "signal timeoutMs totalTimeoutMs headers meta onProgress onLog maxResultBytes".split(" ");
+
+/** Refuses unknown keys in the options of one call. @throws ConfigError `unknown_option`, `invalid_option` */
+export function checkCallOptions(options: CallOptions): void {
+  checkOptions(options, [...READ, "runtime", "driver"], "callTool(…, options)");
+  checkBytes(options.maxResultBytes, "callTool(…, options)");
+}
+
+/** The same for reading a resource or rendering a prompt. */
+export function checkReadOptions(options: ReadOptions, method: "readResources" | "getPrompt"): void {
+  checkOptions(options, READ, `${method}(…, options)`);
+  checkBytes(options.maxResultBytes, `${method}(…, options)`);
 }

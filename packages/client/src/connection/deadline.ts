@@ -5,6 +5,8 @@ export interface Deadline {
   /** Aborts when the leg must end; `error` then says why. */
   readonly signal: AbortSignal;
   readonly error: TenonError | undefined;
+  /** Milliseconds until the leg ends if nothing arrives. */
+  readonly left: number;
   /** Something arrived: the silence is over. */
   touch(): void;
   /** Stops both clocks while a person is asked; call the result to go on. */
@@ -48,6 +50,7 @@ export function startDeadline(options: {
   let total: NodeJS.Timeout | undefined;
   let totalLeft = totalMs;
   let startedAt = 0;
+  let idleSince = 0;
   let pauses = 0;
 
   const stop = () => {
@@ -70,6 +73,7 @@ export function startDeadline(options: {
     );
   const startIdle = () => {
     clearTimeout(idle);
+    idleSince = Date.now();
     idle = setTimeout(() => late(idleMs, "gave no answer and no progress for"), idleMs);
   };
   const start = () => {
@@ -87,6 +91,10 @@ export function startDeadline(options: {
     signal: controller.signal,
     get error() {
       return error;
+    },
+    get left() {
+      const now = Date.now();
+      return error ? 0 : Math.max(0, Math.min(idleSince + idleMs - now, startedAt + totalLeft - now));
     },
     touch() {
       if (!error && pauses === 0) startIdle();

@@ -42,8 +42,8 @@ export type OnFirstStart = (start: FirstStart) => boolean | Promise<boolean>;
 
 /** A server's usable tools and what is wrong with the rest. */
 export interface ToolCheck<T extends TrustedTool> {
-  readonly tools: T[];
-  readonly problems: ServerInfo["problems"][number][];
+  readonly tools: readonly T[];
+  readonly problems: ServerInfo["problems"];
 }
 
 /** The list of one server as the gate needs it before a call. */

@@ -1,14 +1,31 @@
 import { TrustError } from "@tenon/core";
-import picomatch from "picomatch";
 import type { CatalogTool } from "../types.ts";
 import type { Effect, Grants } from "./types.ts";
 
-/** `*` and `?` only, `*` over slashes too: names and URIs are not paths. */
-const OPTIONS = { dot: true, bash: true, noextglob: true, nobrace: true, nobracket: true, nonegate: true };
-
-function matches(patterns: readonly string[], text: string): boolean {
-  return patterns.some((pattern) => pattern === text || picomatch.isMatch(text, pattern, OPTIONS));
+/** Whether a text fits a pattern in which `*` stands for any text and `?` for one character; slashes are like any other. */
+function fits(pattern: string, text: string): boolean {
+  let at = 0;
+  let star = -1;
+  let resume = 0;
+  let i = 0;
+  while (i < text.length) {
+    if (pattern[at] === "*") {
+      star = at++;
+      resume = i;
+    } else if (at < pattern.length && (pattern[at] === "?" || pattern[at] === text[i])) {
+      at++;
+      i++;
+    } else if (star >= 0) {
+      // the last star takes one character more
+      at = star + 1;
+      i = ++resume;
+    } else return false;
+  }
+  while (pattern[at] === "*") at++;
+  return at === pattern.length;
 }
+
+const matches = (patterns: readonly string[], text: string): boolean => patterns.some((pattern) => fits(pattern, text));
 
 /** What a tool may do by its own word; what it does not say counts as the protocol's default, the worst case. */
 export function effectsOf(annotations: CatalogTool["annotations"]): Effect[] {

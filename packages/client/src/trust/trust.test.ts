@@ -192,6 +192,12 @@ describe("grants", () => {
     [["*"], "admin.tools/list", true],
     [["admin.tools/list"], "admin.tools/list", true],
     [["a[bc]"], "ab", false],
+    [["a?c"], "abc", true],
+    [["*a*b"], "xaxaxb", true],
+    [["*a*b"], "xaxaxc", false],
+    [["**"], "", true],
+    [["a"], "ab", false],
+    [["(a)"], "(a)", true],
     [["!refund"], "query", false],
     [[], "a", false],
   ])("of tools %j for %s: %s", (tools, name, granted) => {
