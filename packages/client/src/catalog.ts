@@ -31,6 +31,7 @@ export class ToolList {
   #connection: Connection | undefined;
   #freshUntil = 0;
   #tried = Number.NEGATIVE_INFINITY;
+  #watched = false;
   #fetching: Promise<readonly WireTool[]> | undefined;
 
   constructor(server: Server, gate?: Gate) {
@@ -64,6 +65,15 @@ export class ToolList {
       this.#fetching = undefined;
     });
     return this.#fetching;
+  }
+
+  /** The same for whoever shows the list, and wants to hear from now on that it changed. */
+  async watch(): Promise<readonly WireTool[]> {
+    this.#watched = true;
+    const tools = await this.get();
+    // a request that was under way already may not have known
+    this.#connection?.watchTools(() => this.expire());
+    return tools;
   }
 
   /**
@@ -148,7 +158,8 @@ export class ToolList {
     const before = this.#connection;
     // before the request: a change announced while it runs must not be lost
     this.#freshUntil = Number.POSITIVE_INFINITY;
-    connection.watchTools(() => this.expire());
+    // the older revision announces without being asked; a call alone is no reason to ask
+    if (this.#watched || connection.era === "legacy") connection.watchTools(() => this.expire());
     try {
       const capability = connection.sdk.getServerCapabilities()?.tools;
       const { items, freshness } = capability

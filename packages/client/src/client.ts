@@ -120,7 +120,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   async listTools(...servers: string[]): Promise<readonly CatalogTool[]> {
-    const found = await this.#fromAll(servers, ({ tools }) => tools.get());
+    const found = await this.#fromAll(servers, ({ tools }) => tools.watch());
     // names are made over everything known, so that asking for one server gives the names of the whole catalog
     const known = [...this.#entries.values()].flatMap(({ tools }) => tools.known);
     const merged = mergeTools(known, this.#options.naming ?? "prefixed", [...this.#entries.keys()]);
