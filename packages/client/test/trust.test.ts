@@ -1,6 +1,9 @@
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { TrustError } from "@tenon/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
@@ -153,6 +156,29 @@ describe("pinned tools", () => {
     expect(() => createClient({ servers: {}, pin: { file, onFirstUse: "ask" as never } })).toThrow("accept");
     expect(() => createClient({ servers: {}, pin: "" })).toThrow("file");
   });
+});
+
+describe("a lock file written by several processes at once", () => {
+  it("keeps what each of them accepted", async () => {
+    const writer = `
+      import { acceptTools } from "@tenon/client";
+      const [file, from] = process.argv.slice(-2);
+      for (let i = 0; i < 5; i++) {
+        const tool = { server: "s" + from, wireName: "t" + i, description: "", inputSchema: { type: "object" }, annotations: {} };
+        await acceptTools(file, [tool]);
+      }`;
+    const args = ["--conditions=@tenon/source", "--import", "tsx", "--input-type=module", "-e", writer, file];
+    const run = promisify(execFile);
+    const cwd = fileURLToPath(new URL("..", import.meta.url));
+    await Promise.all(["1", "2", "3"].map((n) => run(process.execPath, [...args, n], { cwd, timeout: 60_000 })));
+    const { servers } = await readLock(file);
+    expect(Object.entries(servers).map(([name, { tools }]) => [name, Object.keys(tools).length])).toEqual([
+      ["s1", 5],
+      ["s2", 5],
+      ["s3", 5],
+    ]);
+    expect(await readdir(folder)).toEqual(["tenon.lock"]);
+  }, 90_000);
 });
 
 describe("grants of a server", () => {

@@ -60,6 +60,12 @@ const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOpt
     { c: { command: "node", args: ["x"] } },
   ],
   [
+    "programs that choose tools",
+    `{ "mcpServers": { "a": { "command": "x", "disabledTools": ["rm"], "enabledTools": [] },
+                       "b": { "command": "x", "includeTools": ["get_a"], "include": [{ "readOnly": true }] } } }`,
+    { a: { command: "x", exclude: ["rm"] }, b: { command: "x", include: [{ readOnly: true }, "get_a"] } },
+  ],
+  [
     "YAML",
     `# servers\nmcpServers:\n  order:\n    url: http://127.0.0.1:8030/mcp\n    headers: { X-A: "\${EMPTY:-none}" }\n    grants: { tools: [query_*], effects: [readOnly, openWorld] }\n    expectHosts: ["*.example.com"]\n`,
     {
@@ -272,10 +278,6 @@ describe("a wrong configuration", () => {
     [
       '{ "mcpServers": { "a": { "command": "x", "somethingElse": 1 } } }',
       "mcpServers.a.somethingElse is no key this program knows",
-    ],
-    [
-      '{ "mcpServers": { "a": { "command": "x", "disabledTools": ["rm"] } } }',
-      "mcpServers.a.disabledTools is another program's and has no effect here; grants.tools",
     ],
     [
       '{ "mcpServers": { "a": { "command": "npx -y thing" } } }',

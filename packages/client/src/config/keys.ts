@@ -52,8 +52,14 @@ export const FOREIGN = [
   "registryUrl",
   "instructions",
 ];
-/** Keys of other programs that leave tools out; ignoring them silently would let in what somebody shut out. */
-export const SELECTING = ["disabledTools", "enabledTools", "includeTools", "excludeTools", "allowedTools"];
+/** Other programs' lists of tools that are used or left out, and what they are called here. */
+export const SELECTING: Readonly<Record<string, "include" | "exclude">> = {
+  disabledTools: "exclude",
+  excludeTools: "exclude",
+  enabledTools: "include",
+  includeTools: "include",
+  allowedTools: "include",
+};
 
 /** The options of `createClient` an entry may give, by kind. `transport` is a function there and a word here. */
 export const URL_KEYS = SERVER_KEYS.url;
@@ -61,7 +67,14 @@ export const COMMAND_KEYS = SERVER_KEYS.command;
 
 /** Everything an entry may contain without a warning. */
 export const ALL_KEYS = [
-  ...new Set([...URL_KEYS, ...COMMAND_KEYS, ...ENTRY_KEYS, ...Object.keys(ALIASES), ...FOREIGN, ...SELECTING]),
+  ...new Set([
+    ...URL_KEYS,
+    ...COMMAND_KEYS,
+    ...ENTRY_KEYS,
+    ...Object.keys(ALIASES),
+    ...FOREIGN,
+    ...Object.keys(SELECTING),
+  ]),
 ];
 
 /** Words for the kind of a server, and what they mean here. */

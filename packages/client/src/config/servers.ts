@@ -37,9 +37,15 @@ export function isDisabled({ document }: EntryContext, path: KeyPath, entry: Rec
 function knownKeys(context: EntryContext, path: KeyPath, entry: Record<string, unknown>): Record<string, unknown> {
   const { document, warn } = context;
   const out: [string, unknown][] = [];
+  const selected: Record<"include" | "exclude", unknown[]> = { include: [], exclude: [] };
   for (const [key, value] of Object.entries(entry)) {
-    if (SELECTING.includes(key)) {
-      warn([...path, key], "is another program's and has no effect here; grants.tools says which tools are allowed");
+    const list = Object.hasOwn(SELECTING, key) ? SELECTING[key] : undefined;
+    if (list) {
+      if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) {
+        throw configError(document, [...path, key], `must be a list of tools, got ${shownValue(value)}`);
+      }
+      // an empty list means "no choice made" in these programs
+      if (value.length > 0) selected[list].push(...value);
       continue;
     }
     if (FOREIGN.includes(key)) continue;
@@ -52,7 +58,12 @@ function knownKeys(context: EntryContext, path: KeyPath, entry: Record<string, u
       throw configError(document, [...path, key], `says the same as ${ours}; keep one`);
     out.push([ours ?? key, value]);
   }
-  return Object.fromEntries(out);
+  const known: Record<string, unknown> = Object.fromEntries(out);
+  for (const list of ["include", "exclude"] as const) {
+    const own = known[list];
+    if (selected[list].length > 0) known[list] = [...(Array.isArray(own) ? own : []), ...selected[list]];
+  }
+  return known;
 }
 
 /** `stdio` or `http`, by the word the entry says or by what it has. */

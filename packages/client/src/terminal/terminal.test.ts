@@ -1,5 +1,8 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { parseFields } from "../fields.ts";
 import { checkQuestionUrl } from "../trust/url.ts";
 import type { ElicitationRequest } from "../types.ts";
@@ -217,6 +220,26 @@ describe("a url question in the terminal", () => {
     await expect(openInBrowser("file:///etc/passwd")).rejects.toMatchObject({ code: "unsafe_url" });
     await expect(openInBrowser("https://user:pw@example.com")).rejects.toMatchObject({ code: "unsafe_url" });
   });
+  it.skipIf(process.platform !== "linux")(
+    "reaches the opener without a shell, and without one it is an error",
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), "tenon-open-"));
+      const path = process.env.PATH;
+      try {
+        process.env.PATH = folder;
+        await expect(openInBrowser("https://example.com/")).rejects.toThrow("xdg-open");
+        const record = join(folder, "record");
+        const script = `#!${process.execPath}\nrequire("node:fs").writeFileSync(${JSON.stringify(record)}, JSON.stringify(process.argv.slice(2)))`;
+        await writeFile(join(folder, "xdg-open"), script, { mode: 0o755 });
+        await openInBrowser("https://example.com/?a=$(id)&b=`id`;c 'd'");
+        const argv = await vi.waitFor(async () => JSON.parse(await readFile(record, "utf8")), { timeout: 10_000 });
+        expect(argv).toEqual(["https://example.com/?a=$(id)&b=`id`;c%20%27d%27"]);
+      } finally {
+        process.env.PATH = path;
+        await rm(folder, { recursive: true });
+      }
+    },
+  );
 });
 
 describe("an approval in the terminal", () => {
