@@ -92,6 +92,7 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
       signal,
       source,
       peers,
+      expectHosts: server.config.expectHosts,
       send: (carried, round) => {
         const sendThis = async () => send(context, request, wire, await carried(), round);
         return driver ? driver.leg(sendThis, legOf(round)) : sendThis();

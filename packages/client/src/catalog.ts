@@ -8,6 +8,7 @@ import { type Problem, parseTools, schemaProblems, type WireTool } from "./defin
 import { makeFilter, type ToolFilter } from "./filters.ts";
 import { nameTools } from "./names.ts";
 import { fetchAll } from "./pages.ts";
+import type { Gate } from "./trust/gate.ts";
 import type { CatalogTool, Naming } from "./types.ts";
 
 /** Milliseconds a first call waits for the definitions, and until a failed attempt is repeated. */
@@ -20,6 +21,7 @@ const MAX_DOUBTS = 1_000;
 /** The tools of one server, cached for as long as its connection and its own word allow. */
 export class ToolList {
   readonly #server: Server;
+  readonly #gate: Gate | undefined;
   #all: readonly WireTool[] = [];
   #offered: readonly WireTool[] = [];
   #ambiguous: ReadonlySet<string> = new Set();
@@ -32,8 +34,9 @@ export class ToolList {
   #watched = false;
   #fetching: Promise<readonly WireTool[]> | undefined;
 
-  constructor(server: Server) {
+  constructor(server: Server, gate?: Gate) {
     this.#server = server;
+    this.#gate = gate;
   }
 
   /** The offered tools as last seen. */
@@ -201,13 +204,15 @@ export class ToolList {
       return old && isDeepStrictEqual(old, tool) ? old : tool;
     });
     if (anew || this.#all.some((tool) => known.get(tool.wireName) !== tool)) this.#doubts.clear();
-    this.#offered = filter ? this.#all.filter((tool) => filter.refusal(tool) === undefined) : this.#all;
+    const selected = filter ? this.#all.filter((tool) => filter.refusal(tool) === undefined) : this.#all;
+    const admitted = await this.#gate?.admit(this.#server.name, { tools: selected, problems });
+    this.#offered = admitted?.tools ?? selected;
     this.#ambiguous = ambiguous;
     const idle = (filter?.idle(this.#all) ?? []).map((pattern) => ({
       tool: pattern,
       reason: "include names it, but the server has no such tool",
     }));
-    this.#problems = [...problems, ...this.#offered.flatMap(schemaProblems), ...idle];
+    this.#problems = [...(admitted?.problems ?? problems), ...this.#offered.flatMap(schemaProblems), ...idle];
     this.#report();
   }
 }

@@ -23,6 +23,8 @@ import {
 } from "./resources.ts";
 import { isToolResult, resultError } from "./results.ts";
 import { MAX_RESULT_BYTES, withRoom } from "./size.ts";
+import { Gate, pinOptions } from "./trust/gate.ts";
+import { grantedResources } from "./trust/grants.ts";
 import type {
   CallOptions,
   CatalogPrompt,
@@ -35,6 +37,7 @@ import type {
   PromptMessage,
   ReadOptions,
   ResourceBlob,
+  ServerConfig,
   ServerInfo,
   ToolCallOutcome,
   ToolCallRequest,
@@ -55,6 +58,11 @@ interface Entry {
   readonly cache: AnswerCache;
 }
 
+/** The server's own limit for a call, where its configuration has one. */
+function timeoutOf({ timeoutMs }: ServerConfig): { timeoutMs?: number } {
+  return timeoutMs === undefined ? {} : { timeoutMs };
+}
+
 function closedError(): ConnectionError {
   return new ConnectionError("the client was closed; create a new one", { code: "closed", maybeExecuted: false });
 }
@@ -68,6 +76,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #entries = new Map<string, Entry>();
   readonly #pools = new Pools();
   readonly #abort = new AbortController();
+  readonly #gate: Gate;
   #routes = new Map<string, CatalogTool>();
   #calls = 0;
   #closing: Promise<void> | undefined;
@@ -80,7 +89,11 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     this.#peers = createPeerAnswers(options);
     const { elicitation } = options;
     this.elicitation = elicitation === undefined ? "none" : elicitation === "interrupt" ? "interrupt" : "callback";
+    const { servers, onFirstStart } = options;
+    const pin = pinOptions(options.pin);
+    this.#gate = new Gate({ servers, pin, onFirstStart, signal: this.#abort.signal });
     const hooks: ConnectionHooks = {
+      beforeOpen: (server, config) => this.#gate.start(server, config),
       info: options.info ?? INFO,
       elicitation: elicitation !== undefined,
       pools: this.#pools,
@@ -96,14 +109,15 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
         this.#emit(call?.onLog, event, source);
       },
       onQuestion: (server, params, calls, signal) =>
-        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal, (question, source) =>
-          this.#emit(this.#events.onElicitation, question, source),
-        ),
+        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal, {
+          expectHosts: options.servers[server]?.expectHosts,
+          onQuestion: (question, source) => this.#emit(this.#events.onElicitation, question, source),
+        }),
     };
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
       const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
-      this.#entries.set(name, { server, tools: new ToolList(server), cache: new AnswerCache() });
+      this.#entries.set(name, { server, tools: new ToolList(server, this.#gate), cache: new AnswerCache() });
     }
   }
 
@@ -125,7 +139,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
 
   async listResources(...servers: string[]): Promise<readonly CatalogResource[]> {
     const found = await this.#fromAll(servers, (entry) => listResourcesOf(entry));
-    return found.flatMap(({ value }) => value);
+    const granted = ({ server, uri }: CatalogResource) => this.#granted(server, [uri], false).length > 0;
+    return found.flatMap(({ value }) => value).filter(granted);
   }
 
   async listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]> {
@@ -144,7 +159,11 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
-      core: (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner),
+      core: async (inner: ToolCallRequest<Runtime>) => {
+        await entry.tools.admit(inner.name);
+        await this.#gate.permit(server, inner.name, entry.tools, inner.signal);
+        return callOnWire(context, inner);
+      },
       signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
       limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,
       request: (signal) =>
@@ -193,7 +212,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   ): Promise<readonly ResourceBlob[]> {
     checkReadOptions(options, "readResources");
     const entry = this.#entry(server);
-    const wanted = uris ?? (await listResourcesOf(entry)).map(({ uri }) => uri);
+    const listed = uris ?? (await listResourcesOf(entry)).map(({ uri }) => uri);
+    const wanted = this.#granted(server, listed, uris !== undefined);
     const read = (uri: string) =>
       readResource(this.#context(entry, options), entry.cache, uri, options, this.#abort.signal);
     return (await inTurns(wanted, read)).flat();
@@ -227,6 +247,10 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     return this.close();
   }
 
+  #granted(server: string, uris: readonly string[], strict: boolean): readonly string[] {
+    return grantedResources(server, this.#options.servers[server]?.grants, uris, strict);
+  }
+
   /** What one request needs of this client. */
   #context({ server }: Entry, options: ReadOptions): WireContext {
     return {
@@ -237,7 +261,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       peers: this.#peers,
       logLevel: this.#options.logLevel ?? "info",
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
-      options,
+      options: { ...timeoutOf(server.config), ...options },
       callId: `call-${++this.#calls}`,
     };
   }
@@ -266,7 +290,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       if (!server) continue;
       if (outcome.status === "fulfilled") found.push({ name: server.name, value: outcome.value });
       // everything below throws Tenon's errors only
-      else if (server.config.required || server.closed) throw outcome.reason as TenonError;
+      // a damaged lock file is nobody's outage: it must not look like servers without tools
+      else if (server.config.required || server.closed || outcome.reason?.code === "bad_lock")
+        throw outcome.reason as TenonError;
     }
     return found;
   }

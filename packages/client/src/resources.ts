@@ -117,6 +117,7 @@ async function ask(
     what,
     signal,
     source,
+    expectHosts: server.config.expectHosts,
     peers,
     send: async (carried) => sendRequest(context, request, await carried()),
     answer: async (questions) => {

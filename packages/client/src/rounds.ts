@@ -24,6 +24,8 @@ export interface Rounds<Final> {
   readonly what: string;
   readonly signal: AbortSignal;
   readonly source: EventSource;
+  /** Where the server may send a person. */
+  readonly expectHosts: readonly string[] | undefined;
   /** Answers what is no question to a person. */
   readonly peers: PeerAnswers;
   /**
@@ -49,7 +51,7 @@ export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<{ final:
     if (!asksForInput(result)) return { final: result, asked: round > 0 || hasAsked(source) };
     const state = result.requestState === undefined ? {} : { requestState: result.requestState };
     const { own, rest } = peers.split(result.inputRequests ?? {});
-    const questions = parseQuestions(server, rest);
+    const questions = parseQuestions(server, rest, rounds.expectHosts);
     if (Object.keys({ ...own, ...questions }).length === 0) {
       await withSignal(pause(STATE_ONLY_DELAY_MS), signal, () => cancelled(server, what, signal.reason, true));
       carried = async () => state;

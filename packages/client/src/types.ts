@@ -10,10 +10,13 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import type { Era, JsonObject } from "@tenon/core";
+import type { Sandbox } from "./connection/launch.ts";
 import type { ToolSelection } from "./filters.ts";
+import type { OnFirstStart, PinOptions } from "./trust/gate.ts";
+import type { ServerTrust, UrlHost } from "./trust/types.ts";
 
 /** A server reached over Streamable HTTP. */
-export interface HttpServerConfig extends ToolSelection {
+export interface HttpServerConfig extends ToolSelection, ServerTrust {
   /** Full address of the endpoint, for example `http://127.0.0.1:8030/mcp`. */
   url: string;
   /** Sent with every request to this server and to no other. */
@@ -31,12 +34,14 @@ export interface HttpServerConfig extends ToolSelection {
 }
 
 /** A server started as a child process that speaks over its standard input and output. */
-export interface StdioServerConfig extends ToolSelection {
+export interface StdioServerConfig extends ToolSelection, ServerTrust {
   command: string;
   args?: string[];
   /** Added to a small safe base environment (PATH, HOME, locale); nothing else of this process is passed on. */
   env?: Record<string, string>;
   cwd?: string;
+  /** Starts it with less power: as another user, or in a container without network. */
+  sandbox?: Sandbox;
   required?: boolean;
   connectTimeoutMs?: number;
   /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
@@ -49,7 +54,7 @@ export interface StdioServerConfig extends ToolSelection {
 }
 
 /** A server behind any transport of the SDK; the function is called once per connection. */
-export interface TransportServerConfig extends ToolSelection {
+export interface TransportServerConfig extends ToolSelection, ServerTrust {
   transport: () => Transport;
   required?: boolean;
   connectTimeoutMs?: number;
@@ -234,7 +239,14 @@ export interface FieldOption {
 /** A question a server asks the person. */
 export type ElicitationRequest =
   | { readonly mode: "form"; readonly message: string; readonly fields: readonly Field[]; readonly schema: JsonObject }
-  | { readonly mode: "url"; readonly message: string; readonly url: string; readonly elicitationId?: string };
+  | {
+      readonly mode: "url";
+      readonly message: string;
+      /** Checked: https, or http on this machine; no credentials; an expected host. Never fetched by the client. */
+      readonly url: string;
+      readonly host: UrlHost;
+      readonly elicitationId?: string;
+    };
 
 /** A person's answer. `content` is absent for url questions. */
 export type ElicitationAnswer =
@@ -432,6 +444,13 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   logLevel?: LoggingLevel;
   /** Bytes the answer of a call, a prompt or a resource may have; a larger one fails its own call. Default 8 MiB. */
   maxResultBytes?: number;
+  /**
+   * The file that records every tool as it was accepted. A tool that differs later is not listed and not called
+   * (`tool_changed`) until it is accepted again. Left out, tools may change as they like.
+   */
+  pin?: string | PinOptions;
+  /** Asked with the exact command before a child process is started that nobody accepted; `false` forbids it. */
+  onFirstStart?: OnFirstStart;
   /** How this client introduces itself. Default: name `tenon`, this package's version. */
   info?: { name: string; version: string };
 }

@@ -11,6 +11,7 @@ export {
   serializeError,
   TenonError,
   type TenonErrorOptions,
+  TrustError,
 } from "./errors.ts";
 export { canonicalJson, digest, isRecord, type Json, JsonError, type JsonObject, toJson } from "./json.ts";
 export { type AjvError, ajvIssues, expansion, resolvePointer, subschemas } from "./json-schema.ts";
@@ -28,3 +29,4 @@ export {
   type SchemaIssue,
   validate,
 } from "./schema.ts";
+export { cleanText, shownValue, visibleText } from "./text.ts";

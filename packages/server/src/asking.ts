@@ -9,7 +9,7 @@ import {
   specTypeSchemas,
 } from "@modelcontextprotocol/server";
 import { digest, type Era, isRecord, isSchema, type Json, type JsonObject } from "@tenon/core";
-import { missingCapability } from "./capabilities.ts";
+import { type Ability, missingCapability } from "./capabilities.ts";
 import type { QuestionKind } from "./journal.ts";
 import type { Linear } from "./linear.ts";
 import type { Pages } from "./pages.ts";
@@ -32,8 +32,9 @@ export interface LinearContext {
    * from the top when the answer arrives, so anything with an effect belongs in {@link step}.
    *
    * @param shape a flat object schema, a scalar schema, `["a", "b"]`, `{ a: "Title" }` or `multi([…])`
-   * @param options.key names the question; needed only when its message changes between rounds
-   * @throws ConfigError `code: "shape"` naming a field that a form cannot ask for, `code: "secret_field"` for one it must not
+   * @param options.key names the question, once per run; needed only when its message changes between rounds
+   * @throws ConfigError `code: "shape"` naming a field that a form cannot ask for, `code: "secret_field"` for one it must not,
+   * `code: "question_key"` when the key was used before in this run
    * @example const answer = await ctx.elicit("Refund 500?", ["confirm", "cancel"])
    */
   elicit<const S extends Shape>(message: string, shape: S, options?: { key?: string }): Promise<Answer<AnswerOf<S>>>;
@@ -58,11 +59,12 @@ export interface LinearContext {
   ): Promise<Answer<Json>>;
   /**
    * Runs `fn` once per call, however often the handler is run again; later runs get the recorded result. The result must be
-   * JSON (a Date comes back as a string, in the first run too).
+   * JSON (a Date comes back as a string, in the first run too). What `fn` throws passes through and is not recorded: the same
+   * step may be tried again, and is when the handler runs again.
    *
    * @param key unique within the handler
-   * @param fn receives an idempotency key for the world outside, the same on every run of this call
-   * @throws ConfigError `code: "step_key"` when the key was used before in this run
+   * @param fn receives an idempotency key for the world outside, the same on every run of this call; it must not ask
+   * @throws ConfigError `code: "step_key"` when the key was used before in this run, `code: "step_asks"` when `fn` asks
    */
   step<T>(key: string, fn: (idempotencyKey: string) => T | Promise<T>): Promise<T>;
   /**
@@ -115,8 +117,7 @@ export function readAnswer(given: unknown, kind: QuestionKind): JsonObject | und
 
 /** What a handler may ask, over the two primitives of a round. */
 export function createAsking(linear: Linear, peer: Peer): LinearContext {
-  const refusal = (kind: Parameters<typeof missingCapability>[0]): Error | undefined =>
-    missingCapability(kind, peer.capabilities, peer.era);
+  const refusal = (kind: Ability): Error | undefined => missingCapability(kind, peer.capabilities, peer.era);
 
   function elicit<const S extends Shape>(message: string, shape: S, options: { key?: string } = {}) {
     return linear.ask<Answer<AnswerOf<S>>>(() => {

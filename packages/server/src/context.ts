@@ -88,7 +88,9 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
   };
   return {
     async report(progress, total, message) {
-      if (token === undefined || exchange.signal.aborted || !(progress > last)) return;
+      if (token === undefined || exchange.signal.aborted) return;
+      // an endless or unknown number has no place in JSON, and after infinity nothing grows
+      if (!Number.isFinite(progress) || progress <= last) return;
       last = progress;
       const now = performance.now();
       tokens = Math.min(BURST, tokens + (now - refilled) / REFILL_MS);
@@ -96,7 +98,7 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
       held = {
         progressToken: token,
         progress,
-        ...(total !== undefined && { total }),
+        ...(total !== undefined && Number.isFinite(total) && { total }),
         ...(message !== undefined && { message }),
       };
       if (tokens < 1) return;
@@ -110,7 +112,7 @@ export function progressReporter(exchange: Exchange): { report: ToolContext["pro
 }
 
 /** What a context is made of besides its request. */
-interface ContextParts<Lifespan> {
+export interface ContextParts<Lifespan> {
   lifespan: Lifespan;
   log: ServerLog;
   name: string;
@@ -129,8 +131,8 @@ function loggable(data: unknown): Json {
   }
 }
 
-/** The part of a context that comes from the request; what most handlers never look at is made when it is asked for. */
-class RequestContext<Lifespan> implements ToolContext<Lifespan> {
+/** The context of one run of a handler; what most handlers never look at is made when it is asked for. */
+export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   readonly progress: ToolContext["progress"];
   readonly caller: Caller | undefined;
   readonly client: ClientDescription;
@@ -225,13 +227,4 @@ class RequestContext<Lifespan> implements ToolContext<Lifespan> {
       await this.#exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
     };
   }
-}
-
-/** Makes the context of one run of a handler. */
-export function createContext<Lifespan>(
-  exchange: Exchange,
-  asking: () => LinearContext,
-  parts: ContextParts<Lifespan>,
-): ToolContext<Lifespan> {
-  return new RequestContext(exchange, asking, parts);
 }

@@ -8,20 +8,19 @@ import {
 import { didYouMean, isRecord, type Json, toJson } from "@tenon/core";
 import { demandScopes, listedNames } from "./access.ts";
 import { readArguments } from "./arguments.ts";
-import { createAsking, type LinearContext } from "./asking.ts";
 import type { CacheHints } from "./cache.ts";
-import { createContext, type Exchange, progressReporter } from "./context.ts";
-import { errorData, maskFailure, ToolError } from "./errors.ts";
+import type { Exchange } from "./context.ts";
+import { errorData, ToolError } from "./errors.ts";
 import type { Extensions } from "./extensions.ts";
+import { describeFailure, runHandler } from "./handler.ts";
 import { runOnion } from "./middleware/onion.ts";
 import { requestOf } from "./middleware/request.ts";
 import { within } from "./mount.ts";
 import type { Notifier } from "./notify.ts";
-import { createPages, type Pages } from "./pages.ts";
 import type { ListMethod, Paging } from "./paging.ts";
-import { type Home, unprefixedUri } from "./registry.ts";
-import { promptResult, ResultTooLargeError, resourceResult, toolResult } from "./result.ts";
-import { answerOnce, type Keeping, type Target, type Wire } from "./rounds.ts";
+import { type CompiledPrompt, type CompiledTool, type Home, type Kept, unprefixedUri } from "./registry.ts";
+import { promptResult, resourceResult, toolResult } from "./result.ts";
+import type { Keeping } from "./rounds.ts";
 
 /** What all requests of a server share. */
 export interface Service extends Home, Keeping {
@@ -57,91 +56,47 @@ function unknownName(kind: string, name: unknown, known: Iterable<string>): Prot
   return invalid(`Unknown ${kind} ${JSON.stringify(name)}${near ? `; did you mean "${near}"?` : ""}`);
 }
 
-/** What may be said to a caller about `error`; everything else goes to the log under a reference. */
-function describeFailure(service: Service, what: string, error: unknown): string {
-  if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
-  if (error instanceof ToolError) return error.message;
-  return maskFailure(service.log, what, error, service.exposeErrors);
-}
-
-/** Runs a handler as a linear function with its context, and flushes what it reported last. */
-async function runHandler<T>(
-  service: Service,
-  exchange: Exchange,
-  target: Target & { method: Method },
-  handler: (context: never) => T | Promise<T>,
-  wire: Wire<T>,
-): Promise<Result> {
-  let progress: ReturnType<typeof progressReporter> | undefined;
-  try {
-    const lifespan = await service.lifespan();
-    return await answerOnce(
-      service,
-      exchange,
-      target,
-      (linear, journal) => {
-        // made when the handler asks: most never do
-        const asking = (): LinearContext => {
-          let made: Pages | undefined;
-          const pages = (): Pages => {
-            made ??= createPages({
-              store: service.store,
-              ids: journal().urls,
-              subject: exchange.caller?.subject,
-              ttlMs: service.questionTtlMs,
-              waitMs: service.pageWaitMs,
-              signal: exchange.signal,
-              onCompleted: async (elicitationId) => {
-                // 2026-07-28 has no such message: there the client's own retry finds out
-                if (exchange.era === "modern") return;
-                await exchange.notify("notifications/elicitation/complete", { elicitationId }).catch(() => undefined);
-              },
-            });
-            return made;
-          };
-          return createAsking(linear, { era: exchange.era, capabilities: exchange.client.capabilities, pages });
-        };
-        const context = createContext(exchange, asking, {
-          lifespan,
-          log: service.log,
-          name: target.name,
-          notify: service.notify,
-          progress: (...report) => {
-            progress ??= progressReporter(exchange);
-            return progress.report(...report);
-          },
-          isOpen: linear.isOpen,
-        });
-        return handler(context as never); // each handler declared its own lifespan type
-      },
-      wire,
-    );
-  } catch (error) {
-    if (error instanceof ProtocolError || exchange.signal.aborted) throw error;
-    // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
-    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, target.name, error));
-  } finally {
-    await progress?.flush();
-  }
-}
-
 /** A failed call as the model reads it. */
 function failedCall(text: string, data?: Json): CallToolResult {
   return { content: [{ type: "text", text }], ...(isRecord(data) && { structuredContent: data }), isError: true };
 }
 
+/** A tool or prompt that was called: what it is, its name for callers, and its arguments as its schema read them. */
+interface Called<T> {
+  readonly item: T;
+  readonly name: string;
+  readonly read: Awaited<ReturnType<typeof readArguments>>;
+}
+
+/**
+ * Finds what a call names and reads its arguments, as far as this caller may know and use it; what a mounted server offers is
+ * answered there.
+ */
+async function find<T extends CompiledTool | CompiledPrompt>(
+  service: Service,
+  method: "tools/call" | "prompts/get",
+  known: ReadonlyMap<string, Kept<T>>,
+  params: Record<string, unknown>,
+  exchange: Exchange,
+): Promise<Called<T> | { answered: Result }> {
+  const item = known.get(String(params.name));
+  const kind = method === "tools/call" ? "Tool" : "Prompt";
+  if (!item || !(item.access.open || item.access.exists(exchange))) {
+    throw unknownName(kind.toLowerCase(), params.name, listedNames(known, exchange));
+  }
+  const name = `${service.namePrefix}${item.name}`;
+  demandScopes(`${kind} ${name}`, item.access, exchange);
+  const { mounted } = item;
+  if (mounted) {
+    return { answered: await dispatch(within(service, mounted), method, { ...params, name: mounted.name }, exchange) };
+  }
+  return { item, name, read: await readArguments(item.input, params.arguments, service.reading) };
+}
+
 async function callTool(service: Service, params: Record<string, unknown>, exchange: Exchange): Promise<Result> {
-  const { tools } = service.registry;
-  const tool = tools.get(String(params.name));
-  if (!tool || !(tool.access.open || tool.access.exists(exchange))) {
-    throw unknownName("tool", params.name, listedNames(tools, exchange));
-  }
-  const name = `${service.namePrefix}${tool.name}`;
-  demandScopes(`Tool ${name}`, tool.access, exchange);
-  if (tool.mounted) {
-    return dispatch(within(service, tool.mounted), "tools/call", { ...params, name: tool.mounted.name }, exchange);
-  }
-  const read = await readArguments(tool.input, params.arguments, service.reading);
+  const found = await find(service, "tools/call", service.registry.tools, params, exchange);
+  if ("answered" in found) return found.answered;
+  const { item: tool, name, read } = found;
   if ("problem" in read) return failedCall(`Invalid arguments for ${name}: ${read.problem}`);
   const { idempotent } = tool;
   const target = { method: "tools/call", name, args: params.arguments ?? {}, idempotent } as const;
@@ -193,17 +148,9 @@ async function readResource(service: Service, params: Record<string, unknown>, e
 }
 
 async function getPrompt(service: Service, params: Record<string, unknown>, exchange: Exchange): Promise<Result> {
-  const { prompts } = service.registry;
-  const prompt = prompts.get(String(params.name));
-  if (!prompt || !(prompt.access.open || prompt.access.exists(exchange))) {
-    throw unknownName("prompt", params.name, listedNames(prompts, exchange));
-  }
-  const name = `${service.namePrefix}${prompt.name}`;
-  demandScopes(`Prompt ${name}`, prompt.access, exchange);
-  if (prompt.mounted) {
-    return dispatch(within(service, prompt.mounted), "prompts/get", { ...params, name: prompt.mounted.name }, exchange);
-  }
-  const read = await readArguments(prompt.input, params.arguments, service.reading);
+  const found = await find(service, "prompts/get", service.registry.prompts, params, exchange);
+  if ("answered" in found) return found.answered;
+  const { item: prompt, name, read } = found;
   if ("problem" in read) throw invalid(`Invalid arguments for prompt ${name}: ${read.problem}`);
   const target = { method: "prompts/get", name, args: params.arguments ?? {} } as const;
   // the arguments were checked by the prompt's schema

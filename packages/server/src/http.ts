@@ -7,12 +7,11 @@ import {
   isJsonContentType,
   localhostAllowedHostnames,
   type McpHttpHandler,
-  readRequestBody,
   validateHostHeader,
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
-import { MAX_BODY_BYTES, parseBody } from "./body.ts";
+import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import type { Caller } from "./context.ts";
 import type { Service } from "./dispatch.ts";
 import type { Bus } from "./notify.ts";
@@ -28,7 +27,7 @@ export interface HttpOptions {
   allowedOrigins?: readonly string[];
   /** Bytes of one request body. Default 4 MiB. */
   maxBodyBytes?: number;
-  /** Milliseconds a client of `listen()` may take to send one request. Default 30,000. */
+  /** Milliseconds a client may take to send one request. Default 30,000. */
   requestTimeoutMs?: number;
   sessions?: Partial<SessionLimits>;
 }
@@ -99,6 +98,7 @@ export function createHttpSide(
   const hosts = [...(options.allowedHosts ?? localhostAllowedHostnames())];
   const origins = [...(options.allowedOrigins ?? hosts)];
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES;
+  const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const modern: McpHttpHandler = createMcpHandler(({ era }) => createProtocol(service, introduction, era), {
     maxRequestBodySize: maxBodyBytes,
     bus: bus.events,
@@ -116,8 +116,15 @@ export function createHttpSide(
     if (!isJsonContentType(request.headers.get("content-type"))) {
       return rpcError(415, -32000, "Content-Type must be application/json");
     }
-    const read = await readRequestBody(request, maxBodyBytes);
-    if (read.tooLarge) return rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`);
+    const encoding = request.headers.get("content-encoding") ?? "identity";
+    if (encoding !== "identity") return rpcError(415, -32000, `Content-Encoding ${encoding} is not supported`);
+    const read = await readText(request, { maxBytes: maxBodyBytes, timeoutMs });
+    if ("stopped" in read) {
+      if (read.stopped === "left") return new Response(null, { status: 499 }); // nobody reads it
+      return read.stopped === "too large"
+        ? rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`)
+        : rpcError(408, -32000, `The request body took longer than ${timeoutMs} ms`);
+    }
     const parsed = parseBody(read.text);
     if ("problem" in parsed) return rpcError(400, -32700, parsed.problem);
     const { body, refused } = readBody(parsed.value);

@@ -40,6 +40,8 @@ export type Ended<T> =
   | { readonly failed: unknown }
   /** The client cannot be asked: this answer is about the client, not about the call. */
   | { readonly refused: unknown }
+  /** The recorder failed before anything had an effect: the same round may be tried again. */
+  | { readonly unrecorded: unknown }
   /** Questions wait; the journal is ready for the next round. `consumed` says whether the answers of this round count. */
   | { readonly questions: ReadonlyMap<string, InputRequest>; readonly consumed: boolean };
 
@@ -108,11 +110,17 @@ function createLoop(round: Round, call: { over: boolean }, leaveBehind: () => vo
   const reached = new Set<string>();
   const ordinals = new Map<string, number>();
   const usedSteps = new Set<string>();
+  const usedQuestions = new Set<string>();
   const running = new Set<Promise<unknown>>();
   const reading = new Set<Promise<unknown>>();
   let begun: Promise<void> | undefined;
   let suspended = false;
   let refused: { error: unknown } | undefined;
+  let unrecorded: { error: unknown } | undefined;
+  /** A mistake of the handler's author, which nobody should be asked about first. */
+  let mistake: ConfigError | undefined;
+  /** The suspensions of this round's own questions. */
+  const asks = new WeakSet<object>();
   let grace: NodeJS.Timeout | undefined;
 
   let announce: () => void = () => undefined;
@@ -149,12 +157,16 @@ function createLoop(round: Round, call: { over: boolean }, leaveBehind: () => vo
   async function answerTo<A>(key: string, question: Question<A>): Promise<{ answer: A } | undefined> {
     const known = journal.answers.get(key);
     if (known) {
-      if (known.print === question.print) return question.read(known.answer, key);
-      throw new TenonError(
-        `The question "${key}" is not the one that was answered: its message or shape changed between two rounds of the call. ` +
-          "Give questions that may change a key of their own",
-        { code: "question_changed", data: { key } },
-      );
+      if (known.print !== question.print) {
+        throw new TenonError(
+          `The question "${key}" is not the one that was answered: its message or shape changed between two rounds of the call. ` +
+            "Give questions that may change a key of their own",
+          { code: "question_changed", data: { key } },
+        );
+      }
+      const read = await question.read(known.answer, key);
+      if (read) return read;
+      journal.answers.delete(key); // it was right when it came, and is not any more: only a new answer counts
     }
     const asked = journal.asked.get(key);
     if (!asked) return undefined;
@@ -168,12 +180,28 @@ function createLoop(round: Round, call: { over: boolean }, leaveBehind: () => vo
   }
 
   async function ask<A>(prepare: () => Question<A>): Promise<A> {
+    try {
+      return await askOnce(prepare);
+    } catch (error) {
+      if (error instanceof ConfigError) mistake ??= error;
+      throw error;
+    }
+  }
+
+  async function askOnce<A>(prepare: () => Question<A>): Promise<A> {
     checkOpen("a question");
     const question = prepare();
     const { print, kind } = question;
     const ordinal = ordinals.get(print) ?? 0;
     ordinals.set(print, ordinal + 1);
     const key = question.key ?? `q_${print.slice(0, 10)}_${ordinal}`;
+    if (usedQuestions.has(key)) {
+      throw new ConfigError(`The question key "${key}" was used twice in one run; give each question its own key`, {
+        code: "question_key",
+        data: { key },
+      });
+    }
+    usedQuestions.add(key);
     const found = await track(reading, answerTo(key, question));
     if (found) return found.answer;
     if (question.refusal) {
@@ -183,7 +211,24 @@ function createLoop(round: Round, call: { over: boolean }, leaveBehind: () => vo
     }
     questions.set(key, { asked: { kind, print }, request: await question.request(key) });
     suspend();
-    throw new Suspension(key);
+    const waits = new Suspension(key);
+    asks.add(waits);
+    throw waits;
+  }
+
+  async function takeEffect<V>(key: string, fn: (idempotencyKey: string) => V | Promise<V>): Promise<V> {
+    try {
+      return await fn(digest([journal.call, key]));
+    } catch (error) {
+      usedSteps.delete(key); // nothing was recorded: the handler may try the step again
+      if (!(error instanceof Suspension) || !asks.has(error)) throw error;
+      mistake ??= new ConfigError(
+        `ctx.step: the function of "${key}" asks a question, so it would run again when the answer comes; ` +
+          "ask before the step and hand the answer in",
+        { code: "step_asks", data: { key } },
+      );
+      throw mistake;
+    }
   }
 
   async function step<V>(key: string, fn: (idempotencyKey: string) => V | Promise<V>): Promise<V> {
@@ -210,10 +255,13 @@ function createLoop(round: Round, call: { over: boolean }, leaveBehind: () => vo
       }
     }
     if (recorder) {
-      begun ??= recorder.begin();
+      begun ??= recorder.begin().catch((error: unknown) => {
+        unrecorded = { error };
+        throw error;
+      });
       await begun;
     }
-    const value = await fn(digest([journal.call, key]));
+    const value = await takeEffect(key, fn);
     const result: StepResult = value === undefined ? [] : [toJson(value, `result of step "${key}"`)];
     journal.steps.set(key, result);
     await recorder?.record(key, [...result]);
@@ -227,8 +275,10 @@ function createLoop(round: Round, call: { over: boolean }, leaveBehind: () => vo
     call.over = true;
     clearTimeout(grace);
 
+    if (unrecorded) return { unrecorded: unrecorded.error };
     if (refused) return { refused: refused.error };
     if (questions.size > 0) {
+      if (mistake) return { failed: mistake };
       const asked = [...questions].map(([key, question]) => [key, question.asked] as const);
       const consumed = complete && (unanswered.size === 0 || begun !== undefined);
       if (consumed) {

@@ -4,6 +4,7 @@ import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError } from "@tenon/core";
+import { REQUEST_TIMEOUT_MS } from "./body.ts";
 import type { HttpOptions, HttpSide } from "./http.ts";
 
 export interface ListenOptions {
@@ -71,7 +72,7 @@ export async function listen(
     { overrideGlobalObjects: false },
   );
   const listener = first(path, otherwise);
-  const requestTimeout = options.requestTimeoutMs ?? 30_000;
+  const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const limits = {
     // a client that sends slowly may hold a socket, not for ever
     headersTimeout: Math.min(10_000, requestTimeout),

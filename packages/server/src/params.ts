@@ -38,6 +38,19 @@ const SHAPES: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ["resources/templates/list", LIST],
 ]);
 
+/** Resources that one stream or session may watch. */
+export const MAX_WATCHED = 1_000;
+/** Characters of their addresses together: they are held for as long as the client stays. */
+export const MAX_WATCHED_CHARS = 64 * 1024;
+
+/** Whether a stream may watch these; what is no list of texts is for the protocol layer to refuse. */
+function mayWatch(filter: unknown): boolean {
+  const uris: unknown = isRecord(filter) ? filter.resourceSubscriptions : undefined;
+  if (!Array.isArray(uris)) return true;
+  const chars = uris.reduce((sum: number, uri: unknown) => sum + (typeof uri === "string" ? uri.length : 0), 0);
+  return uris.length <= MAX_WATCHED && chars <= MAX_WATCHED_CHARS;
+}
+
 const hasTexts = (value: unknown, ...names: readonly string[]): boolean =>
   isRecord(value) && names.every((name) => isText(value[name]));
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -67,6 +80,17 @@ const OTHERS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
     { params: { level: { fits: (level) => LEVELS.some((known) => known === level), expected: LEVELS.join(" or ") } } },
   ],
   ["resources/subscribe", { params: { uri: text } }],
+  [
+    "subscriptions/listen",
+    {
+      params: {
+        notifications: {
+          fits: mayWatch,
+          expected: `at most ${MAX_WATCHED} resourceSubscriptions with ${MAX_WATCHED_CHARS} characters together`,
+        },
+      },
+    },
+  ],
   ["resources/unsubscribe", { params: { uri: text } }],
   [
     "initialize",

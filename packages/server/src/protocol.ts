@@ -14,6 +14,7 @@ import type { Caller, ClientDescription, Exchange } from "./context.ts";
 import { dispatch, METHODS, type Method, type Service } from "./dispatch.ts";
 import { wireExtensions } from "./extension-wiring.ts";
 import type { Bus } from "./notify.ts";
+import { MAX_WATCHED, MAX_WATCHED_CHARS } from "./params.ts";
 import type { Registry } from "./registry.ts";
 import { withValidTrace } from "./trace.ts";
 
@@ -28,9 +29,6 @@ export interface Introduction {
 /** Questions one call may ask before it is stopped: far above what people bear, low enough to end a loop. */
 const MAX_ROUNDS = 32;
 
-/** Resources one session may watch: a client that asks for more is told so. */
-const MAX_WATCHED = 1_000;
-
 /** The name that goes out with every modern answer and with `initialize`. */
 export function identityOf({ name, version, title }: Introduction): Implementation {
   return { name, version, ...(title !== undefined && { title }) };
@@ -44,10 +42,10 @@ export function offers(registry: Registry, method: Method): boolean {
   return true;
 }
 
-/** Whether an era has `method` here; those that are not ours are the legacy era's. */
+/** Whether an era has `method` here; of those that are not ours, only subscriptions are the modern era's. */
 export function exists(registry: Registry, method: string, era: Era): boolean {
   const own = METHODS.find((known) => known === method);
-  return own === undefined ? era === "legacy" : offers(registry, own);
+  return own === undefined ? (method === "subscriptions/listen") === (era === "modern") : offers(registry, own);
 }
 
 /**
@@ -144,19 +142,22 @@ export function createProtocol(service: Service, introduction: Introduction, era
 export function createLastingProtocol(service: Service, introduction: Introduction, era: Era, bus: Bus): Server {
   const server = createProtocol(service, introduction, era);
   const watched = new Set<string>();
+  let chars = 0;
   if (era === "legacy" && offers(service.registry, "resources/list")) {
     server.setRequestHandler("resources/subscribe", ({ params }) => {
-      if (watched.size >= MAX_WATCHED && !watched.has(params.uri)) {
+      if (watched.has(params.uri)) return {};
+      if (watched.size >= MAX_WATCHED || chars + params.uri.length > MAX_WATCHED_CHARS) {
         throw new ProtocolError(
           ProtocolErrorCode.InvalidParams,
-          `This session watches ${MAX_WATCHED} resources already; unsubscribe from some first`,
+          `A session may watch ${MAX_WATCHED} resources with ${MAX_WATCHED_CHARS} characters of addresses together; unsubscribe from some first`,
         );
       }
       watched.add(params.uri);
+      chars += params.uri.length;
       return {};
     });
     server.setRequestHandler("resources/unsubscribe", ({ params }) => {
-      watched.delete(params.uri);
+      if (watched.delete(params.uri)) chars -= params.uri.length;
       return {};
     });
   }

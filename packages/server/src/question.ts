@@ -82,12 +82,36 @@ function scalar(
 
 const primitives = new Set(["string", "number", "integer", "boolean"]);
 
+interface Choice {
+  readonly const: string;
+  readonly title?: unknown;
+}
+
+/** The values a list may hold; undefined when it is not a list of enum values. */
+function itemValues(items: unknown): readonly Choice[] | undefined {
+  const { enum: values, anyOf, oneOf = anyOf } = isRecord(items) ? items : {};
+  const choices = Array.isArray(values) ? values.map((value: unknown) => ({ const: value })) : oneOf;
+  const fits = (choice: unknown): choice is Choice => isRecord(choice) && typeof choice.const === "string";
+  return Array.isArray(choices) && choices.every(fits) ? choices : undefined;
+}
+
+/** A list's items in one of the two spellings of the restricted schema: with a title for each value, or without. */
+function restrictItems(items: unknown): JsonObject {
+  const choices = itemValues(items) ?? [];
+  const titled = choices.flatMap(({ const: value, title }) =>
+    typeof title === "string" ? [{ const: value, title }] : [],
+  );
+  if (titled.length === choices.length && titled.length > 0) return { anyOf: titled };
+  return { type: "string", enum: choices.map((choice) => choice.const) };
+}
+
 /** Refuses what the restricted schema of a form cannot say, naming the field. */
 function checkField(name: string, schema: unknown): void {
   const found = isRecord(schema) ? schema : {};
-  const list =
-    found.type === "array" && isRecord(found.items) && (found.items.type === "string" || "anyOf" in found.items);
-  if (list || (typeof found.type === "string" && primitives.has(found.type))) {
+  if (
+    (found.type === "array" && itemValues(found.items)) ||
+    (typeof found.type === "string" && primitives.has(found.type))
+  ) {
     refuseSecret(name, found);
     return;
   }
@@ -105,14 +129,19 @@ const kept = new Set(
   ),
 );
 
+/** The formats of the restricted schema: peers refuse a request with any other. */
+const formats: ReadonlySet<unknown> = new Set(["email", "uri", "date", "date-time"]);
+
 function restrict(schema: unknown): JsonObject {
   const out: JsonObject = {};
   for (const [key, value] of Object.entries(isRecord(schema) ? schema : {})) {
     if (!kept.has(key)) continue;
     // Zod writes the safe-integer range and a regular expression beside known formats: noise for a form
     if ((key === "minimum" || key === "maximum") && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER) continue;
-    if (key === "pattern" && isRecord(schema) && typeof schema.format === "string") continue;
-    out[key] = key === "items" ? restrict(value) : (value as JsonObject[string]); // JSON Schema is JSON
+    if (key === "pattern" && isRecord(schema) && formats.has(schema.format)) continue;
+    if (key === "format" && !formats.has(value)) continue; // the answer is held to it all the same
+    if (key === "const" && typeof value === "string") out.enum = [value];
+    else out[key] = key === "items" ? restrictItems(value) : (value as JsonObject[string]); // JSON Schema is JSON
   }
   return out;
 }
@@ -134,6 +163,11 @@ export function compileShape(shape: Shape): CompiledShape {
       return scalar(restrict(json), (value) => checkWith(shape, value));
     }
     const properties = isRecord(json.properties) ? json.properties : {};
+    if (Object.keys(properties).length === 0 && isRecord(json.additionalProperties)) {
+      throw new ConfigError("ctx.elicit: a form has fields with names of their own; a record of any names has none", {
+        code: "shape",
+      });
+    }
     for (const [name, field] of Object.entries(properties)) checkField(name, field);
     return {
       schema: {
@@ -143,6 +177,12 @@ export function compileShape(shape: Shape): CompiledShape {
       },
       read: (content) => checkWith(shape, content),
     };
+  }
+  if (typeof shape !== "object" || shape === null) {
+    throw new ConfigError(
+      `ctx.elicit: ${JSON.stringify(shape)} is no shape; give a schema, a list of values, { value: "Title" } or multi([…])`,
+      { code: "shape" },
+    );
   }
   if ("multi" in shape && !Array.isArray(shape) && typeof shape.multi === "object") {
     const values = choiceValues(shape.multi);

@@ -36,7 +36,8 @@ export interface Change {
   readonly what: "added" | "removed" | "replaced";
 }
 
-type Kept<T> = T & { readonly mounted?: Mounted<Home> };
+/** A definition, and where it lives if it came by mounting. */
+export type Kept<T> = T & { readonly mounted?: Mounted<Home> };
 type Entry =
   | { kind: "tool"; compiled: Kept<CompiledTool> }
   | { kind: "resource"; compiled: Kept<CompiledResource> }

@@ -81,6 +81,9 @@ describe.each(["modern", "legacy"] as const)("what a tool returns (%s)", (era) =
     expect(logged.at(-1)).toMatchObject({
       error: { message: "Tool t returned a malformed value: content[0].data: expected a string, got number" },
     });
+    const masked = await result({ content: words("x"), isError: "yes" });
+    expect([masked.isError, JSON.stringify(masked.content)]).toEqual([true, expect.stringContaining("Tool t failed")]);
+    expect(logged.at(-1)).toMatchObject({ error: { message: expect.stringContaining("isError: expected true or") } });
   });
   it("an object that merely has content is data", async () => {
     const page = { content: [], total: 0 };

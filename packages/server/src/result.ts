@@ -72,6 +72,10 @@ async function builtResult(
   tool: { name: string; output?: Schema | undefined },
   era: Era,
 ): Promise<CallToolResult> {
+  const { isError } = returned;
+  if (isError !== undefined && typeof isError !== "boolean") {
+    wrong(`Tool ${tool.name}`, `isError: expected true or false, got ${typeof isError}`);
+  }
   returned.content.forEach((block, i) => void wrong(`Tool ${tool.name}`, blockProblem(block, `content[${i}]`)));
   const { structuredContent, ...rest } = returned;
   const value =

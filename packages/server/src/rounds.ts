@@ -13,7 +13,7 @@ import type { Exchange } from "./context.ts";
 import { emptyJournal, type Journal, packJournal, type StepResult, unpackJournal } from "./journal.ts";
 import { type Linear, type Recorder, type Round, runLinear } from "./linear.ts";
 import type { ServerLog } from "./log.ts";
-import { refuse, type Seal } from "./seal.ts";
+import { refuse, type Seal, tooLate } from "./seal.ts";
 
 /** What all calls of a server share to be answered once. */
 export interface Keeping {
@@ -49,6 +49,11 @@ type Outcome = { readonly result: Json } | { readonly error: { code: number; mes
 
 type Yours = Extract<Claim, { state: "yours" }>;
 
+/**
+ * Outcomes are kept this much longer than a state can be used: the state's time is counted by whichever process made it, the
+ * record's by the store, and a clock that is behind or set back must not let a state outlive its record.
+ */
+const CLOCK_MARGIN_MS = 60 * 60_000;
 /** How long a retry waits for the first one to finish: less than clients wait for us. */
 const WAIT_MS = 50_000;
 const LONGEST_KEY = 256;
@@ -61,20 +66,31 @@ const stillRunning = (): ProtocolError =>
 /** Who a call belongs to: states and idempotency keys of one caller are nothing to another. */
 export const principalOf = ({ caller }: Exchange): Json => (caller ? [caller.subject, caller.clientId ?? null] : null);
 
-async function openState(keeping: Keeping, requestState: string, binding: unknown) {
-  const { id, state } = await keeping.seal.open(requestState, binding);
+/** @returns `late`: why no answer is taken any more; one that came in time still has its outcome */
+async function openState(
+  keeping: Keeping,
+  requestState: string,
+  binding: unknown,
+): Promise<{ id: string; journal: Journal; late: ProtocolError | undefined }> {
+  const { id, state, expired } = await keeping.seal.open(requestState, binding);
+  const late = expired ? tooLate() : undefined;
   let packed = isRecord(state) ? state.journal : undefined;
   if (isRecord(state) && typeof state.blob === "string") {
     const text = await keeping.store.getBlob(state.blob);
     if (text === undefined) {
-      throw refuse("expired", "What this question has to remember is gone; send the call again without requestState");
+      const gone = refuse(
+        "expired",
+        "What this question has to remember is gone; send the call again without requestState",
+      );
+      // without its questions nothing counts as an answer
+      return { id, journal: emptyJournal(id), late: late ?? gone };
     }
     packed = JSON.parse(text);
   }
   const journal = unpackJournal(packed);
   // sealed by us, yet not a journal: made by another version of the library
   if (!journal) throw refuse("expired", "The requestState is of another version; send the call again without it");
-  return { id, journal };
+  return { id, journal, late };
 }
 
 async function closeState(keeping: Keeping, journal: Journal, binding: unknown, id: string): Promise<string> {
@@ -145,16 +161,21 @@ export async function answerOnce<T>(
 ): Promise<Result> {
   const principal = principalOf(exchange);
   const binding = [principal, target.method, target.name, target.args];
-  const ttlMs = keeping.questionTtlMs;
+  const ttlMs = keeping.questionTtlMs + CLOCK_MARGIN_MS;
   if (exchange.requestState !== undefined) {
-    const { id, journal } = await openState(keeping, exchange.requestState, binding);
+    const { id, journal, late } = await openState(keeping, exchange.requestState, binding);
     const answers = answersOf(journal, exchange.inputResponses ?? {});
     const round = { id, journal, answers, complete: answers.size === journal.asked.size };
-    if (!round.complete) return runRound(keeping, exchange, binding, () => round, undefined, handler, wire);
+    if (!round.complete && !late) return runRound(keeping, exchange, binding, () => round, undefined, handler, wire);
     const request = { key: `state:${id}`, digest: digest([...answers].sort()), ttlMs };
     const claim = await claimFor(keeping, request, exchange.signal);
     if (claim.state === "finished") return replay(claim.outcome);
     if (claim.state !== "yours") throw refuse("answered", "The question was answered already, with another answer");
+    if (late && Object.keys(claim.progress).length === 0) {
+      // nobody answered it in time, so starting again repeats nothing
+      await keeping.store.release(claim.lease);
+      throw late;
+    }
     return runRound(keeping, exchange, binding, () => round, claim, handler, wire);
   }
   const key = target.idempotent ? idempotencyKeyOf(exchange) : undefined;
@@ -214,7 +235,7 @@ async function runRound<T>(
     if (!claim) return;
     const { journal } = start();
     const also = journal.record !== undefined && journal.record !== claim.lease.key ? [journal.record] : [];
-    await store.finish(claim.lease, toJson(outcome), { ttlMs: keeping.questionTtlMs, also });
+    await store.finish(claim.lease, toJson(outcome), { ttlMs: keeping.questionTtlMs + CLOCK_MARGIN_MS, also });
   };
   const letGo = async (): Promise<void> => {
     if (!claim) return;
@@ -228,6 +249,7 @@ async function runRound<T>(
       () => ({ ...start(), recorder }),
       (linear) => handler(linear, () => start().journal),
     );
+    if ("unrecorded" in ended) throw ended.unrecorded;
     if ("refused" in ended) {
       await letGo();
       return wire.failed(ended.refused);

@@ -12,10 +12,11 @@ export interface Seal {
    */
   close(state: unknown, binding: unknown, id?: string): Promise<string>;
   /**
+   * Opens a state also after its time, and says so: whether it may still be used depends on whether it was answered in time.
    * @throws ProtocolError -32602 with `data.reason` `expired` (the caller may start again), `foreign` or `tampered`. A state
    * under a key that is not in the ring is `expired`: the key was replaced too early, or the process has a new one.
    */
-  open(sealed: string, binding: unknown): Promise<{ id: string; state: unknown }>;
+  open(sealed: string, binding: unknown): Promise<{ id: string; state: unknown; expired: boolean }>;
 }
 
 /** Why a state was refused: only `expired` means that the caller may start again. */
@@ -34,6 +35,10 @@ function parseKey(text: string): Uint8Array {
 /** How a state is refused (-32602, `data.reason`). */
 export const refuse = (reason: RefusalReason, message: string): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InvalidParams, message, { reason });
+
+/** The refusal of a state that was not answered in time. */
+export const tooLate = (): ProtocolError =>
+  refuse("expired", "The question can no longer be answered; send the call again without requestState");
 
 /** The state was sealed with a key that is not in the ring. */
 class UnknownKey extends Error {}
@@ -63,12 +68,13 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
       return new EncryptJWT({ s: state, b: digest(binding) })
         .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: newest.id })
         .setJti(id)
-        .setExpirationTime(Math.floor(Date.now() / 1000) + ttlSeconds)
+        .setExpirationTime(Math.ceil(Date.now() / 1000) + ttlSeconds)
         .encrypt(newest.key);
     },
     async open(sealed, binding) {
       const { errors, jwtDecrypt } = await import("jose");
       let payload: Record<string, unknown>;
+      let expired = false;
       try {
         const opened = await jwtDecrypt(
           sealed,
@@ -82,22 +88,28 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
         );
         payload = opened.payload;
       } catch (error) {
-        if (error instanceof UnknownKey || error instanceof errors.JWTExpired) {
-          throw refuse("expired", "The question can no longer be answered; send the call again without requestState");
+        if (error instanceof UnknownKey) throw tooLate();
+        if (!(error instanceof errors.JWTExpired)) {
+          throw refuse("tampered", "The requestState was not made by this server, or was changed on the way");
         }
-        throw refuse("tampered", "The requestState was not made by this server, or was changed on the way");
+        payload = error.payload; // decrypted and authenticated: its time is judged last
+        expired = true;
       }
       if (payload.b !== digest(binding)) {
         throw refuse("foreign", "The requestState belongs to another caller, tool or arguments");
       }
-      return { id: String(payload.jti), state: payload.s };
+      return { id: String(payload.jti), state: payload.s, expired };
     },
   };
 }
 
+/** How long a key file may be empty: as long as the process that makes it is between opening and writing it. */
+const EMPTY_MS = 1_000;
+
 /**
  * Reads the key ring of a file, newest first, one key a line; makes the file (mode 0600) with one key when there is none.
  * Keep it with the data: a question asked before a restart can be answered only with the same key.
+ * @throws ConfigError `code: "state_key"` for a malformed key, or a file that holds none
  */
 export function loadStateKeys(path: string): string[] {
   if (!existsSync(path)) {
@@ -109,7 +121,17 @@ export function loadStateKeys(path: string): string[] {
       if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
     }
   }
-  const keys = readFileSync(path, "utf8").split("\n").filter(Boolean);
-  for (const key of keys) parseKey(key);
-  return keys;
+  for (const until = Date.now() + EMPTY_MS; ; ) {
+    const lines = readFileSync(path, "utf8").split("\n");
+    const keys = lines.map((line) => line.trim()).filter(Boolean);
+    for (const key of keys) parseKey(key);
+    if (keys.length > 0) return keys;
+    if (Date.now() > until) {
+      // going on with a key of this process alone would lose every question at the next start
+      throw new ConfigError(`The key file ${path} holds no key; delete it, and a new one is made`, {
+        code: "state_key",
+      });
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20); // a server that starts does nothing else yet
+  }
 }

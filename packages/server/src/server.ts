@@ -30,7 +30,7 @@ export interface ServerOptions<Lifespan = undefined> {
   instructions?: string;
   /**
    * Opens what handlers need (pools, clients) once, before the first request; `close` runs last. Handlers reach the value as
-   * `ctx.lifespan`.
+   * `ctx.lifespan`. When it throws, the request fails and the next one tries again.
    */
   lifespan?: () => Promise<{ value: Lifespan; close?: () => void | Promise<void> }>;
   /** Shows callers the messages of unexpected errors. For development only. Default false. */
@@ -198,7 +198,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     exposeErrors: options.exposeErrors ?? false,
     async lifespan() {
       if (!options.lifespan) return undefined;
-      opened ??= options.lifespan();
+      opened ??= options.lifespan().catch((error: unknown) => {
+        opened = undefined; // what it opens may be there for the next request
+        throw error;
+      });
       return (await opened).value;
     },
   };

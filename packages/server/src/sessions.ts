@@ -110,11 +110,12 @@ export class LegacySessions {
 
   /** Answers `initialize` and keeps the session it opened. */
   async open(request: Request, parsedBody: unknown, caller: Caller | undefined, authInfo: never): Promise<Response> {
-    if (this.#sessions.size >= this.#limits.max) this.#closeIdlest();
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
       eventStore: new SessionEvents(),
       onsessioninitialized: (id) => {
+        // here, where nothing can come between: many clients may be opening at once
+        while (this.#sessions.size > 0 && this.#sessions.size >= this.#limits.max) this.#closeIdlest();
         this.#sessions.set(id, { transport, owner: ownerOf(caller), lastUsed: Date.now(), inFlight: 0 });
       },
       onsessionclosed: (id) => {

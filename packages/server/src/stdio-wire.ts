@@ -4,9 +4,27 @@ import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import type { LineAnswerer } from "./fast/stdio.ts";
 import { readMessage } from "./params.ts";
 
-/** Longer lines go straight to the protocol layer, which has a limit of its own. */
-const MAX_LINE_BYTES = 1024 * 1024;
+/** Longer lines go straight to the protocol layer. */
+const MAX_SHORT_BYTES = 1024 * 1024;
+/** Longer lines are refused, one by one: the protocol layer, which holds no more than this, would end the connection. */
+const MAX_LINE_BYTES = 10 * 1024 * 1024;
+/** Bytes at both ends of a refused line that are kept to find out whose it was. */
+const END_BYTES = 512;
 const NEWLINE = 10;
+const INVALID_REQUEST = -32600;
+
+const ID = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,255}")`;
+/** A request up to its method, with its id when it comes before that. */
+const REQUEST_HEAD = new RegExp(String.raw`^\s*\{\s*(?:(?:"jsonrpc"\s*:\s*"2\.0"|${ID})\s*,\s*)*"method"\s*:`);
+/** The id as the last key of a message but for `jsonrpc`. */
+const ID_AT_END = new RegExp(String.raw`[,{]\s*${ID}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`);
+
+/** The id of a request of which only both ends are known, where it stands in one of them; nothing else has one. */
+function requestId(head: string, tail: string): string | number | undefined {
+  const begins = REQUEST_HEAD.exec(head);
+  const id = begins && (begins[1] ?? ID_AT_END.exec(tail)?.[1]);
+  return id ? (JSON.parse(id) as string | number) : undefined; // by the expression
+}
 
 /**
  * Standard input and output as a transport that survives the end of the input: the SDK's own closes at once, and the answers
@@ -24,8 +42,8 @@ export class StdioWire implements Transport {
   /** The beginning of a line whose end has not come. */
   #parts: Buffer[] = [];
   #size = 0;
-  /** The rest of this line goes straight to the protocol layer. */
-  #passing = false;
+  /** The two ends of a line that is too long, while the rest of it is dropped. */
+  #tooLong: { readonly head: string; tail: Buffer } | undefined;
   readonly #running = new Set<string | number>();
   /** Requests to the client that it has not answered: questions of the legacy era. */
   readonly #asked = new Set<string | number>();
@@ -56,7 +74,15 @@ export class StdioWire implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (isJSONRPCRequest(message)) this.#asked.add(message.id);
-    await this.#inner.send(message);
+    try {
+      await this.#inner.send(message);
+    } finally {
+      this.#sent(message);
+    }
+  }
+
+  /** Whether or not it arrived: a client that left waits for nothing. */
+  #sent(message: JSONRPCMessage): void {
     if ("id" in message && !("method" in message) && message.id !== undefined) this.#finished(message.id);
   }
 
@@ -88,19 +114,43 @@ export class StdioWire implements Transport {
       this.#line(chunk.subarray(from, end + 1));
       from = end + 1;
     }
-    if (from === chunk.length) return;
-    const rest = from === 0 ? chunk : chunk.subarray(from);
-    this.#parts.push(rest);
-    this.#size += rest.length;
-    this.#passing ||= this.#size > MAX_LINE_BYTES;
-    if (this.#passing) this.#pass(this.#takeParts());
+    if (from < chunk.length) this.#add(chunk.subarray(from));
   };
+
+  /** Adds a piece of a line, or of one that is too long only what a refusal needs. */
+  #add(piece: Buffer): void {
+    this.#parts.push(piece);
+    this.#size += piece.length;
+    if (!this.#tooLong && this.#size <= MAX_LINE_BYTES) return;
+    const all = this.#takeParts();
+    const before = this.#tooLong?.tail ?? Buffer.alloc(0);
+    // a copy: a view would keep the whole line
+    const tail = Buffer.from(Buffer.concat([before, all.subarray(-END_BYTES)]).subarray(-END_BYTES));
+    this.#tooLong = { head: this.#tooLong?.head ?? all.toString("latin1", 0, END_BYTES), tail };
+  }
 
   /** @param end the last piece of a line */
   #line(end: Buffer): void {
+    if (this.#tooLong || this.#size + end.length > MAX_LINE_BYTES) {
+      this.#add(end);
+      this.#refuse();
+      return;
+    }
     const line = this.#parts.length === 0 ? end : Buffer.concat([this.#takeParts(), end]);
-    if (this.#passing || !this.#answerer.take(line)) this.#pass(line);
-    this.#passing = false;
+    if (line.length > MAX_SHORT_BYTES || !this.#answerer.take(line)) this.#pass(line);
+  }
+
+  /** Answers a line that is too long, so that its sender does not wait for ever. */
+  #refuse(): void {
+    const { head = "", tail } = this.#tooLong ?? {};
+    this.#tooLong = undefined;
+    const message = `The message is larger than ${MAX_LINE_BYTES} bytes`;
+    const id = requestId(head, tail?.toString("latin1") ?? "");
+    this.onerror?.(new Error(message));
+    if (id === undefined) return; // nobody waits for an answer to it
+    this.#inner
+      .send({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })
+      .catch((error: unknown) => this.onerror?.(error as Error)); // streams fail with errors
   }
 
   #takeParts(): Buffer {

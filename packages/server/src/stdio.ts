@@ -9,6 +9,9 @@ import { StdioWire } from "./stdio-wire.ts";
 /** Milliseconds that running calls get to finish after the client closed its end. */
 const GRACE_MS = 2_000;
 
+/** Stays on standard output, where an error without a listener would end the process with a trace. */
+const heard = (): void => undefined;
+
 /** The first line of the stack outside this file: who wrote to stdout. */
 function callSite(): string {
   const lines = new Error().stack?.split("\n").slice(2) ?? [];
@@ -34,6 +37,8 @@ function guardStdout(log: Service["log"]): { stdout: Writable; restore: () => vo
     }
     return process.stderr.write(chunk, ...(rest as [])); // the same overloads on both streams
   }) as typeof process.stdout.write;
+  // a client that closed only its reading end: the transport hears of it through the write that failed
+  if (!process.stdout.listeners("error").includes(heard)) process.stdout.on("error", heard);
   const stdout = new Writable({
     write: (chunk, _encoding, done) => {
       real(chunk as Uint8Array, done);

@@ -1,69 +1,58 @@
 import type { Caller, TenonServer } from "../src/index.ts";
+import { legacy, META, modern, overFetch } from "./raw-requests.ts";
 
+/** The interesting parts of any answer. */
 export interface Reply {
-  result?: Record<string, unknown> & { content?: Array<{ type: string; text: string }>; isError?: boolean };
-  error?: { code: number; message: string; data?: Record<string, unknown> };
+  result?: Record<string, unknown> & {
+    resultType?: string;
+    requestState?: string;
+    inputRequests?: Record<string, { method: string; params: Record<string, unknown> & { message: string } }>;
+    content?: { type: string; text: string }[];
+    isError?: boolean;
+    messages?: { content: { text: string } }[];
+    contents?: { text: string }[];
+    _meta?: Record<string, unknown>;
+  };
+  error?: { code: number; message: string; data?: Record<string, unknown> & { reason?: string } };
 }
 
 /** Any server, whatever its lifespan. */
 type Asked = Pick<TenonServer, "fetch">;
 
-/** One message of a JSON body or an event stream: the response to the request. */
-async function readReply(response: Response): Promise<Reply> {
-  const body = await response.text();
-  const lines = /^data:/m.test(body) ? [...body.matchAll(/^data: ?(.+)$/gm)].map(([, data]) => data ?? "") : [body];
-  const messages = lines.map((line) => JSON.parse(line) as Reply & { id?: unknown });
-  const reply = messages.findLast((message) => "result" in message || "error" in message);
-  if (!reply) throw new Error(`no response in ${body}`);
-  return reply;
+export interface Asking {
+  caller?: Caller;
+  /** Default `"modern"`; `"legacy"` asks without a session. */
+  era?: "modern" | "legacy";
+  /** Default: a client that can be asked everything. */
+  capabilities?: object;
+  idempotencyKey?: string;
+  signal?: AbortSignal;
 }
+
+const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
 /** Sends one request to a server in this process, without a socket, as a caller with a verified token or as nobody. */
 export async function ask(
   server: Asked,
   method: string,
   params: Record<string, unknown> = {},
-  { caller, era = "modern", signal }: { caller?: Caller; era?: "modern" | "legacy"; signal?: AbortSignal } = {},
+  { caller, era = "modern", capabilities = ABLE, idempotencyKey, signal }: Asking = {},
 ): Promise<Reply> {
-  const modern = era === "modern";
-  const name = params.name ?? params.uri;
-  const request = new Request("http://127.0.0.1/mcp", {
-    method: "POST",
-    ...(signal && { signal }),
-    headers: {
-      host: "127.0.0.1",
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": modern ? "2026-07-28" : "2025-11-25",
-      ...(modern && { "mcp-method": method, ...(typeof name === "string" && { "mcp-name": name }) }),
-    },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method,
-      params: modern
-        ? {
-            ...params,
-            _meta: {
-              "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-              "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
-              "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
-              ...(params._meta as object),
-            },
-          }
-        : params,
-    }),
-  });
-  return readReply(await server.fetch(request, caller && { caller }));
+  const { _meta, ...given } = params;
+  const meta = {
+    [META.capabilities]: capabilities,
+    ...(idempotencyKey !== undefined && { "dev.tenon/idempotency-key": idempotencyKey }),
+    ...(_meta as object), // whatever a test gives, spread
+  };
+  const raw = era === "modern" ? modern(method, given, { meta }) : legacy(method, params);
+  const { messages, text } = await overFetch(server, raw, { ...(caller && { caller }), ...(signal && { signal }) });
+  const reply = (messages as Reply[]).findLast((message) => "result" in message || "error" in message);
+  if (!reply) throw new Error(`no response in ${text}`);
+  return reply;
 }
 
 /** Calls a tool. */
-export function call(
-  server: Asked,
-  name: string,
-  args: unknown = {},
-  options: Parameters<typeof ask>[3] = {},
-): Promise<Reply> {
+export function call(server: Asked, name: string, args: unknown = {}, options: Asking = {}): Promise<Reply> {
   return ask(server, "tools/call", { name, arguments: args }, options);
 }
 
@@ -72,11 +61,30 @@ export function said(reply: Reply): string {
   return reply.result?.content?.map((block) => block.text).join("\n") ?? `error: ${reply.error?.message}`;
 }
 
+/** What an answer asks, in order. */
+export const questions = (reply: Reply): string[] =>
+  Object.values(reply.result?.inputRequests ?? {}).map(({ params }) => params?.message);
+
+/** An accepted answer to a question for one value. */
+export const value = (content: unknown): object => ({ action: "accept", content: { value: content } });
+
+/** A retry that answers every question by its message. */
+export function answering(asked: Reply, script: Record<string, unknown>): Record<string, unknown> {
+  return {
+    requestState: asked.result?.requestState,
+    inputResponses: Object.fromEntries(
+      Object.entries(asked.result?.inputRequests ?? {}).flatMap(([key, { params }]) =>
+        Object.hasOwn(script, params?.message ?? "") ? [[key, script[params?.message ?? ""]]] : [],
+      ),
+    ),
+  };
+}
+
 /** The names a list shows. */
 export async function listed(
   server: Asked,
   kind: "tools" | "prompts" | "resources" | "resourceTemplates",
-  options: Parameters<typeof ask>[3] = {},
+  options: Asking = {},
 ): Promise<string[]> {
   const method = kind === "resourceTemplates" ? "resources/templates/list" : `${kind}/list`;
   const { result } = await ask(server, method, {}, options);

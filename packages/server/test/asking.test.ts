@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, statSync } from "node:fs";
+import { mkdtempSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,8 @@ import type { Client, ElicitResult } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createServer, loadStateKeys, type TenonServer } from "../src/index.ts";
-import { connect, effects, type Mode, modernRequest, shop, spawn } from "./servers.ts";
+import { META, modern, overSocket } from "./raw-requests.ts";
+import { connect, effects, type Mode, shop, spawn } from "./servers.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 const capabilities = { elicitation: { form: {} } };
@@ -100,6 +101,7 @@ describe.each(["modern", "legacy"] as const)("asking the user on the %s era", (m
 
 describe("a waiting question", () => {
   const first = { name: "buy", arguments: { item: "tea" } };
+  const asks = { meta: { [META.capabilities]: capabilities } };
   interface Asked {
     result: {
       resultType: string;
@@ -108,12 +110,12 @@ describe("a waiting question", () => {
     };
   }
   const ask = async (at: string): Promise<Asked["result"]> =>
-    ((await (await modernRequest(at, "tools/call", first, capabilities)).json()) as Asked).result;
+    ((await overSocket(at, modern("tools/call", first, asks))).messages as [Asked])[0].result;
   const retry = async (
     at: string,
     params: object,
   ): Promise<Record<string, never> & { error?: { data: { reason: string } } }> =>
-    (await (await modernRequest(at, "tools/call", { ...first, ...params }, capabilities)).json()) as never;
+    (await overSocket(at, modern("tools/call", { ...first, ...params }, asks))).messages[0] as never; // JSON-RPC
 
   it("goes out as the revision says", async () => {
     const asked = await ask(url);
@@ -221,6 +223,11 @@ describe("state keys in a file", () => {
     expect(loadStateKeys(file)).toEqual(keys);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(() => createServer({ name: "x", version: "1.0.0", stateKeys: ["short"] })).toThrow("32 bytes");
+    writeFileSync(file, `${keys[0]}\r\n${keys[0]}\r\n`);
+    expect(loadStateKeys(file)).toEqual([keys[0], keys[0]]);
+    // a server without its keys must not go on with one that dies with the process
+    writeFileSync(file, "\n");
+    expect(() => loadStateKeys(file)).toThrow("holds no key");
   });
 });
 

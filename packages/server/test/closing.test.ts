@@ -56,6 +56,23 @@ describe("closing", () => {
     expect(JSON.parse(out)).toMatchObject({ id: 5, result: { content: [{ text: "done" }] } });
     expect(code).toBe(0);
   });
+  it("on stdio a client that closed only its reading end has left: the process ends cleanly at its next answer", async () => {
+    const child = spawnProcess(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", stdioServer], {
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+    const exited = new Promise((resolve) => child.once("exit", resolve));
+    child.stdin.on("error", () => undefined); // it may be gone before the last write
+    const ask = (id: number): boolean =>
+      child.stdin.write(
+        `${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "brief", _meta: envelope() } })}\n`,
+      );
+    ask(1);
+    await new Promise((resolve) => child.stdout.once("data", resolve));
+    child.stdout.destroy();
+    ask(2);
+    ask(3);
+    expect(await exited).toBe(0);
+  });
   it.each(["SIGTERM", "SIGINT"] as const)("on stdio %s ends the process cleanly", async (signal) => {
     const child = spawnProcess(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", stdioServer], {
       stdio: ["pipe", "pipe", "ignore"],

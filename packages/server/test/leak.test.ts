@@ -1,9 +1,13 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { Agent, request as httpRequest } from "node:http";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { z } from "zod";
-import { createServer, type TenonServer, ToolError } from "../src/index.ts";
-import { legacy, META, modern, type Raw } from "./raw-requests.ts";
+import type { TenonServer } from "../src/index.ts";
+import { secrets } from "./leak-server.ts";
+import { initialize, legacy, META, modern, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
 
 // Nothing of one caller may ever reach another: late notifications, progress, log messages, errors or answers, although all
 // ids and tokens are equal and every third caller leaves at a random moment.
@@ -15,34 +19,7 @@ let url: string;
 const aborted = new Set<string>();
 
 beforeAll(async () => {
-  server = createServer({ name: "secrets", version: "1.0.0", logSink: () => undefined });
-  const input = z.object({ who: z.string(), ms: z.number(), waits: z.boolean() });
-  server.tool("secret", { input }, async ({ who, ms, waits }, ctx) => {
-    let running = true;
-    const left = new Promise<void>((resolve) => {
-      const leave = (): void => {
-        if (running) aborted.add(who);
-        resolve();
-      };
-      if (ctx.signal.aborted) leave();
-      else ctx.signal.addEventListener("abort", leave, { once: true });
-    });
-    for (let i = 1; i <= 3; i++) {
-      await sleep(ms);
-      // not awaited, and some of it after the caller left or the answer went out: what careless handlers do
-      void ctx.progress(i, 3, `secret of <${who}>`);
-      void ctx.log.warning(`secret of <${who}>`);
-    }
-    // its caller leaves as soon as it hears something, however busy this machine is
-    if (waits) await Promise.race([left, sleep(20_000)]);
-    setTimeout(() => {
-      void ctx.progress(4, 4, `late secret of <${who}>`);
-      void ctx.log.error(`late secret of <${who}>`);
-    }, ms);
-    running = false;
-    if (who.endsWith("7")) throw new ToolError(`no luck for <${who}>`);
-    return `done for <${who}>`;
-  });
+  server = secrets(aborted);
   ({ url } = await server.listen({ port: 0 }));
 });
 afterAll(async () => {
@@ -101,19 +78,15 @@ const asLegacy = (who: string, index: number): Raw =>
   legacy("tools/call", { ...call(who, leavesOnHearing(index)), _meta: { progressToken: "p" } });
 
 async function sessionCalls(): Promise<(who: string, index: number) => Raw> {
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
   const ids = await Promise.all(
     Array.from({ length: 200 }, async () => {
-      const { headers = {}, body = "" } = legacy("initialize", params);
-      const response = await fetch(url, { method: "POST", headers, body });
-      await response.text();
-      return response.headers.get("mcp-session-id") ?? "";
+      return sessionOf(await overSocket(url, initialize()));
     }),
   );
   // within a session an id stands for one call; between sessions all ids and tokens are equal
   return (who, index) => {
     const id = Math.floor(index / ids.length) + 1;
-    const headers = { "mcp-session-id": ids[index % ids.length] ?? "" };
+    const headers = ids[index % ids.length] ?? {};
     // on a session the call goes on when its caller leaves, since it may resume
     return legacy("tools/call", { ...call(who, false), _meta: { progressToken: id } }, { headers, message: { id } });
   };
@@ -159,3 +132,80 @@ describe(`${CALLS} concurrent calls with equal ids, every third aborted`, () => 
     120_000,
   );
 });
+
+interface Line {
+  id?: number;
+  method?: string;
+  params?: { progressToken?: number };
+  result?: { content: { text: string }[] };
+}
+
+// one client to a process: what may mix there are its own calls, so ids and tokens tell them apart
+describe.each(["modern", "legacy"] as const)(
+  `${CALLS} concurrent calls on one standard input, every third cancelled, %s`,
+  (era) => {
+    it("never mix, and are silent after their answer", async () => {
+      const entry = fileURLToPath(new URL("./leak-server.ts", import.meta.url));
+      const child = spawn(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", entry], {
+        stdio: ["pipe", "pipe", "ignore"],
+      });
+      const write = (message: string): void => void child.stdin.write(`${message}\n`);
+      const whoIs = (id: number): string => `stdio${id}`;
+      const leaves = (id: number): boolean => id % 3 === 0;
+      const cancelled = new Set<number>();
+      const cancel = (requestId: number): void => {
+        if (cancelled.has(requestId)) return;
+        cancelled.add(requestId);
+        write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } }));
+      };
+      const lines: Line[] = [];
+      const answered = new Set<number>();
+      let check: () => void = () => undefined;
+      createInterface({ input: child.stdout }).on("line", (text) => {
+        const line = JSON.parse(text) as Line;
+        lines.push(line);
+        const token = line.params?.progressToken;
+        if (token !== undefined && leavesOnHearing(token)) cancel(token);
+        if (line.id !== undefined) answered.add(line.id);
+        check();
+      });
+      if (era === "legacy") {
+        write(String(initialize().body).replace('"id":1', '"id":0'));
+        write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }));
+      }
+      const ids = Array.from({ length: CALLS }, (_, index) => index + 1);
+      for (const id of ids) {
+        const given = call(whoIs(id), leavesOnHearing(id));
+        const meta = { progressToken: id, ...(era === "modern" && { [META.level]: "debug" }) };
+        const raw =
+          era === "modern"
+            ? modern("tools/call", given, { meta, message: { id } })
+            : legacy("tools/call", { ...given, _meta: meta }, { message: { id } });
+        write(String(raw.body));
+        if (leaves(id) && !leavesOnHearing(id)) setTimeout(cancel, Math.random() * 500, id);
+      }
+      await new Promise<void>((resolve) => {
+        check = () => {
+          if (ids.every((id) => answered.has(id) || (leaves(id) && cancelled.has(id)))) resolve();
+        };
+        check();
+      });
+      await sleep(500);
+      child.stdin.end();
+      await once(child, "exit");
+
+      const over = new Set<number>();
+      for (const line of lines) {
+        const of = line.id ?? line.params?.progressToken;
+        expect(JSON.stringify(line)).not.toContain("late secret");
+        if (of === undefined || of === 0) continue;
+        expect(namesIn(JSON.stringify(line))).toEqual([whoIs(of)]);
+        expect(over.has(of), `${JSON.stringify(line)} came after the answer`).toBe(false);
+        if (line.id !== undefined) over.add(line.id);
+      }
+      for (const id of ids) if (!leaves(id)) expect(over.has(id)).toBe(true);
+      expect(cancelled.size).toBeGreaterThan(CALLS / 4);
+      expect([...cancelled].filter((id) => !over.has(id)).length).toBeGreaterThan(0);
+    }, 120_000);
+  },
+);

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect as inMemory } from "../src/testing.ts";
-import { legacy, modern, overFetch, overSocket, type Raw } from "./raw-requests.ts";
+import { initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
 import { type Mode, shop, spawn } from "./servers.ts";
 
 /** The result, or the error, of one request on one path. */
@@ -28,9 +28,7 @@ const overBytes =
     return async (method, params) => only(await send(make(method, params)));
   };
 const overSession = async (): Promise<Send> => {
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-  const { headers } = await overSocket(url, legacy("initialize", params));
-  const session = { "mcp-session-id": headers["mcp-session-id"] ?? "" };
+  const session = sessionOf(await overSocket(url, initialize()));
   return async (method, given) => only(await overSocket(url, legacy(method, given, { headers: session })));
 };
 /** What a client's request came to, its error as the wire had it. */

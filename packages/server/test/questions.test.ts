@@ -3,7 +3,7 @@ import { createMemoryStore } from "@tenon/store";
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { type Caller, createServer, isSuspension, type ServerOptions, type TenonServer } from "../src/index.ts";
-import { answering, messages, post, type RawAnswer, textOf, value } from "./raw.ts";
+import { type Asking, answering, ask, questions, type Reply, said, value } from "./ask.ts";
 import { connect } from "./servers.ts";
 
 const ann: Caller = { subject: "ann", scopes: [], claims: {} };
@@ -12,14 +12,88 @@ let effects: string[];
 let server: TenonServer;
 const make = (options: Partial<ServerOptions> = {}): TenonServer =>
   createServer({ name: "asks", version: "1.0.0", exposeErrors: true, logSink: () => undefined, ...options });
-const call = (name: string, more: object = {}, options: Parameters<typeof post>[3] = {}): Promise<RawAnswer> =>
-  post(server, "tools/call", { name, ...more }, options);
+const call = (name: string, more: object = {}, options: Asking = {}): Promise<Reply> =>
+  ask(server, "tools/call", { name, ...more }, options);
 
 beforeEach(() => {
   effects = [];
   server = make({ pageWaitSeconds: 0.3 });
 });
 afterEach(() => server.close());
+
+describe("a handler's mistake is said at once, before anybody is asked", () => {
+  it("two questions under one key", async () => {
+    server.tool("beside", {}, (_, ctx) =>
+      Promise.all(["A?", "B?"].map((message) => ctx.elicit(message, z.string(), { key: "same" }))),
+    );
+    server.tool("again", {}, async (_, ctx) => {
+      const guests = [];
+      for (const _guest of [1, 2]) guests.push(await ctx.elicit("Name of the guest?", z.string(), { key: "guest" }));
+      return guests;
+    });
+    expect(said(await call("beside"))).toContain('The question key "same" was used twice in one run');
+    // one after the other: the second must not get the first one's answer
+    const asked = await call("again");
+    const answered = await call("again", answering(asked, { "Name of the guest?": value("Ann") }));
+    expect(said(answered)).toContain('The question key "guest" was used twice in one run');
+  });
+  it("a step that asks, since it would take effect again", async () => {
+    server.tool("t", {}, async (_, ctx) =>
+      ctx.step("charge", async () => {
+        effects.push("charged");
+        return (await ctx.elicit("Sure?", z.boolean())).action;
+      }),
+    );
+    const reply = await call("t");
+    expect(said(reply)).toContain('ctx.step: the function of "charge" asks a question');
+    expect(reply.result?.requestState).toBeUndefined();
+    expect(effects).toEqual(["charged"]);
+  });
+  it("a shape that cannot be asked for, beside one that can", async () => {
+    const where = z.object({ place: z.object({ street: z.string() }) });
+    server.tool("t", {}, (_, ctx) => ctx.elicitAll({ size: ["S", "M"], where }));
+    expect(said(await call("t"))).toContain('the field "place" is a object that a form cannot ask for');
+  });
+});
+
+describe("a step that throws", () => {
+  it("may be tried again in the same run, with the same idempotency key", async () => {
+    const keys: string[] = [];
+    server.tool("t", {}, async (_, ctx) => {
+      const pay = (): Promise<string> =>
+        ctx.step("pay", (id) => {
+          keys.push(id);
+          if (keys.length === 1) throw new Error("the bank did not answer");
+          return "paid";
+        });
+      return pay().catch(pay);
+    });
+    expect(said(await call("t"))).toBe("paid");
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(1);
+  });
+});
+
+describe("an accepted answer that is not valid any more", () => {
+  it("is asked again, and the new answer counts", async () => {
+    const taken = new Set<string>();
+    const free = z.string().refine((name) => !taken.has(name));
+    server.tool("t", {}, async (_, ctx) => {
+      const name = await ctx.elicit("Name?", free);
+      const sure = await ctx.elicit("Sure?", z.boolean());
+      return `${name.action === "accept" ? name.data : name.action} ${sure.action}`;
+    });
+    let asked = await call("t");
+    asked = await call("t", answering(asked, { "Name?": value("ann") }));
+    expect(questions(asked)).toEqual(["Sure?"]);
+    taken.add("ann");
+    asked = await call("t", answering(asked, { "Sure?": value(true) }));
+    expect(questions(asked)).toEqual(["Name?"]);
+    asked = await call("t", answering(asked, { "Name?": value("bob") }));
+    const last = asked.result?.requestState ? await call("t", answering(asked, { "Sure?": value(true) })) : asked;
+    expect(said(last)).toBe("bob accept");
+  });
+});
 
 describe("a suspended handler", () => {
   it("cannot do anything more through its context", async () => {
@@ -35,7 +109,7 @@ describe("a suspended handler", () => {
       }
       return "done";
     });
-    expect(messages(await call("t"))).toEqual(["First?"]);
+    expect(questions(await call("t"))).toEqual(["First?"]);
     expect([seen, effects]).toEqual([[true, true], []]);
   });
   it("runs its finally, and is not waited for when it never ends", async () => {
@@ -50,9 +124,9 @@ describe("a suspended handler", () => {
     server.tool("hangs", {}, async (_, ctx) => {
       await Promise.allSettled([ctx.elicit("First?", z.string()), new Promise(() => undefined)]);
     });
-    expect(messages(await call("cleans"))).toEqual(["First?"]);
+    expect(questions(await call("cleans"))).toEqual(["First?"]);
     expect(effects).toEqual(["cleaned"]);
-    expect(messages(await call("hangs"))).toEqual(["First?"]);
+    expect(questions(await call("hangs"))).toEqual(["First?"]);
   });
   it("waits for the steps that run beside the question", async () => {
     server.tool("t", {}, async (_, ctx) => {
@@ -67,7 +141,7 @@ describe("a suspended handler", () => {
     });
     const asked = await call("t");
     expect(effects).toEqual(["slow"]);
-    expect(textOf(await call("t", answering(asked, { "First?": value("x") })))).toBe("accept");
+    expect(said(await call("t", answering(asked, { "First?": value("x") })))).toBe("accept");
     expect(effects).toEqual(["slow"]);
   });
   it("is not heard any more after its call was answered", async () => {
@@ -77,7 +151,7 @@ describe("a suspended handler", () => {
       late.catch(() => undefined);
       return "done";
     });
-    expect(textOf(await call("t"))).toBe("done");
+    expect(said(await call("t"))).toBe("done");
     await expect(late).rejects.toMatchObject({ code: "call_ended" });
     expect(effects).toEqual([]);
   });
@@ -87,7 +161,7 @@ describe("a suspended handler", () => {
       await sleep(5);
       return (await question).action;
     });
-    expect(textOf(await call("t", answering(await call("t"), { "First?": value("x") })))).toBe("accept");
+    expect(said(await call("t", answering(await call("t"), { "First?": value("x") })))).toBe("accept");
   });
 });
 
@@ -101,9 +175,9 @@ describe("elicitAll", () => {
       }),
     );
     const asked = await call("t");
-    expect(messages(asked)).toEqual(["size", "Gift wrap?", "colour"]);
+    expect(questions(asked)).toEqual(["size", "Gift wrap?", "colour"]);
     const script = { size: value("M"), "Gift wrap?": { action: "decline" }, colour: value("shape") };
-    expect(JSON.parse(textOf(await call("t", answering(asked, script))))).toEqual({
+    expect(JSON.parse(said(await call("t", answering(asked, script))))).toEqual({
       size: { action: "accept", data: "M" },
       gift: { action: "decline" },
       colour: { action: "accept", data: "shape" },
@@ -126,7 +200,7 @@ describe("the types of answers", () => {
       if (colour.action === "accept") expectTypeOf(colour.data).toEqualTypeOf<"message" | "shape">();
       return "typed";
     });
-    expect(messages(await call("t"))).toHaveLength(4);
+    expect(questions(await call("t"))).toHaveLength(4);
   });
 });
 
@@ -155,7 +229,7 @@ describe("elicitUrl", () => {
     expect(Object.values(again.result?.inputRequests ?? {})).toEqual([request]);
     const waiting = call("bank", answering(again, went), { caller: ann });
     await server.completeElicitation(String(ids[0]), { subject: "ann", data: { account: 7 } });
-    expect(JSON.parse(textOf(await waiting))).toEqual({ action: "accept", data: { account: 7 } });
+    expect(JSON.parse(said(await waiting))).toEqual({ action: "accept", data: { account: 7 } });
     expect(new Set(ids).size).toBe(1);
   });
   it("is done by the person who was asked, and only for questions that were asked", async () => {
@@ -170,7 +244,7 @@ describe("elicitUrl", () => {
   it("may be declined", async () => {
     const asked = await call("bank");
     const declined = await call("bank", answering(asked, { "Sign in to the bank": { action: "decline" } }));
-    expect(JSON.parse(textOf(declined))).toEqual({ action: "decline" });
+    expect(JSON.parse(said(declined))).toEqual({ action: "decline" });
   });
   it.each([
     ["http://bank.example/start", "neither https nor http on this machine"],
@@ -179,11 +253,11 @@ describe("elicitUrl", () => {
     ["/start", "is not an absolute URL"],
   ])("refuses %s", async (url, why) => {
     server.tool("bad", {}, (_, ctx) => ctx.elicitUrl("Go", url));
-    expect(textOf(await call("bad"))).toContain(why);
+    expect(said(await call("bad"))).toContain(why);
   });
   it("takes http on this machine", async () => {
     server.tool("local", {}, (_, ctx) => ctx.elicitUrl("Go", new URL("http://127.0.0.1:8080/x")));
-    expect(messages(await call("local"))).toEqual(["Go"]);
+    expect(questions(await call("local"))).toEqual(["Go"]);
   });
   it("works on the legacy era, where the client is told when the page is done", async () => {
     const { url } = await server.listen({ port: 0 });
@@ -216,12 +290,12 @@ describe("what old clients still offer", () => {
     expect(requests.map(([, request]) => request.method)).toEqual(["sampling/createMessage", "roots/list"]);
     const [[sample = ""] = [], [roots = ""] = []] = requests;
     const good = { role: "assistant", model: "m", content: { type: "text", text: "Ho" } };
-    const retry = (inputResponses: object): Promise<RawAnswer> =>
+    const retry = (inputResponses: object): Promise<Reply> =>
       call("t", { requestState: asked.result?.requestState, inputResponses });
     const wrong = await retry({ [sample]: good, [roots]: { roots: [{ uri: "https://x" }] } });
     expect(Object.keys(wrong.result?.inputRequests ?? {})).toEqual([roots]);
     const done = await retry({ [sample]: good, [roots]: { roots: [{ uri: "file:///a" }] } });
-    expect(JSON.parse(textOf(done))).toEqual({ model: "m", roots: ["file:///a"] });
+    expect(JSON.parse(said(done))).toEqual({ model: "m", roots: ["file:///a"] });
   });
 });
 
@@ -238,17 +312,17 @@ describe("prompts and resources", () => {
     ["resources/read", { uri: "note://secret" }, { "Read it?": value("yes") }],
   ] as const;
   it.each(both)("%s may ask, once", async (method, params, script) => {
-    const asked = await post(server, method, params);
+    const asked = await ask(server, method, params);
     expect(asked.result?.resultType).toBe("input_required");
     const retry = { ...params, ...answering(asked, script) };
-    const done = await post(server, method, retry);
+    const done = await ask(server, method, retry);
     expect(done.result?.messages?.[0]?.content.text ?? done.result?.contents?.[0]?.text).toMatch(
       /A warm letter|accept/,
     );
-    expect((await post(server, method, retry)).result?._meta).toMatchObject({ "dev.tenon/replayed": true });
+    expect((await ask(server, method, retry)).result?._meta).toMatchObject({ "dev.tenon/replayed": true });
   });
   it.each(both)("%s is refused to a client that cannot ask", async (method, params) => {
-    const refused = await post(server, method, params, { capabilities: {} });
+    const refused = await ask(server, method, params, { capabilities: {} });
     expect(refused.error).toMatchObject({
       code: -32021,
       data: { requiredCapabilities: { elicitation: { form: {} } } },
@@ -288,7 +362,7 @@ describe("a client that cannot be asked", () => {
     expect(refused.error).toMatchObject({ code: -32021, data: { requiredCapabilities: required } });
   });
   it("counts a bare elicitation capability as forms", async () => {
-    expect(messages(await call("form", {}, { capabilities: { elicitation: {} } }))).toEqual(["Sure?"]);
+    expect(questions(await call("form", {}, { capabilities: { elicitation: {} } }))).toEqual(["Sure?"]);
   });
   it("gets an error result that says so on the legacy era", async () => {
     const { url } = await server.listen({ port: 0 });
@@ -306,11 +380,11 @@ describe("a client that cannot be asked", () => {
       await ctx.step("between", () => effects.push("between"));
       return (await ctx.elicitUrl("Go", "https://a.example/")).action;
     });
-    const asked = await post(two, "tools/call", { name: "two" });
+    const asked = await ask(two, "tools/call", { name: "two" });
     const retry = { name: "two", ...answering(asked, { "One?": value("x") }) };
-    const refused = await post(two, "tools/call", retry, { capabilities: { elicitation: { form: {} } } });
+    const refused = await ask(two, "tools/call", retry, { capabilities: { elicitation: { form: {} } } });
     expect(refused.error?.code).toBe(-32021);
-    expect(messages(await post(two, "tools/call", retry))).toEqual(["Go"]);
+    expect(questions(await ask(two, "tools/call", retry))).toEqual(["Go"]);
     expect(effects).toEqual(["between"]);
     await two.close();
   });

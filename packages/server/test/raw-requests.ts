@@ -1,5 +1,5 @@
 import { request as httpRequest } from "node:http";
-import type { TenonServer } from "../src/index.ts";
+import type { FetchOptions, TenonServer } from "../src/index.ts";
 
 /** A request as bytes, so that it may be as wrong as one likes. */
 export interface Raw {
@@ -69,6 +69,19 @@ export function legacy(
   };
 }
 
+/** The request that opens a legacy session. */
+export const initialize = (capabilities: object = {}): Raw =>
+  legacy("initialize", {
+    protocolVersion: "2025-11-25",
+    capabilities,
+    clientInfo: { name: "raw", version: "1" },
+  });
+
+/** The headers of a request in the session that an answer to {@link initialize} opened. */
+export const sessionOf = ({ headers }: Pick<Answer, "headers">): Record<string, string> => ({
+  "mcp-session-id": headers["mcp-session-id"] ?? "",
+});
+
 /** The messages of a body: of a stream of events, or of one JSON value. */
 export function messagesOf(contentType: string | undefined, text: string): unknown[] {
   if (text === "") return [];
@@ -107,14 +120,18 @@ export function overSocket(url: string, raw: Raw, signal?: AbortSignal): Promise
 }
 
 /** Hands over as a web request, past any socket. */
-export async function overFetch(server: TenonServer, raw: Raw, signal?: AbortSignal): Promise<Answer> {
+export async function overFetch(
+  server: Pick<TenonServer, "fetch">,
+  raw: Raw,
+  { signal, ...known }: FetchOptions & { signal?: AbortSignal } = {},
+): Promise<Answer> {
   const request = new Request("http://127.0.0.1/mcp", {
     method: raw.method ?? "POST",
     headers: { host: "127.0.0.1", ...raw.headers },
     ...(raw.body !== undefined && { body: raw.body }),
     ...(signal && { signal }),
   });
-  const response = await server.fetch(request);
+  const response = await server.fetch(request, known);
   const text = await response.text();
   const headers = Object.fromEntries(response.headers);
   return { status: response.status, messages: messagesOf(headers["content-type"], text), text, headers };

@@ -149,35 +149,3 @@ export async function spawn(file: string, mode: Mode, options: ClientOptions = {
   );
   return client;
 }
-
-/** A raw request of the modern era. */
-export function modernRequest(
-  url: string,
-  method: string,
-  params: Record<string, unknown>,
-  capabilities: object = {},
-): Promise<Response> {
-  return fetch(url, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": "2026-07-28",
-      "mcp-method": method,
-      ...(typeof params.name === "string" && { "mcp-name": params.name }),
-    },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method,
-      params: {
-        ...params,
-        _meta: {
-          "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-          "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
-          "io.modelcontextprotocol/clientCapabilities": capabilities,
-        },
-      },
-    }),
-  });
-}

@@ -3,7 +3,9 @@ import { fileURLToPath } from "node:url";
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
-import { connect, effects, type Mode, modernRequest, shop, spawn } from "./servers.ts";
+import { call as callTool, said } from "./ask.ts";
+import { modern, overSocket } from "./raw-requests.ts";
+import { connect, effects, type Mode, shop, spawn } from "./servers.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 const logged: LogEntry[] = [];
@@ -107,6 +109,24 @@ describe.each(["modern", "legacy"] as const)("a server on the %s era", (mode: Mo
     });
   });
 
+  it("sends no progress that is not a number, and none after it that does not grow", async () => {
+    const odd = shop();
+    odd.tool("odd", {}, async (_, ctx) => {
+      for (const done of [1, Number.NaN, Number.POSITIVE_INFINITY, 1, 0, 2]) await ctx.progress(done, 2 / (2 - done));
+      return "done";
+    });
+    const { url: at } = await odd.listen({ port: 0 });
+    const client = await connect(at, mode);
+    const seen: unknown[] = [];
+    await client.callTool({ name: "odd" }, { onprogress: ({ progress, total }) => seen.push([progress, total]) });
+    expect(seen).toEqual([
+      [1, 2],
+      [2, undefined],
+    ]);
+    await client.close();
+    await odd.close();
+  });
+
   it("fires the signal when the client gives up", async () => {
     const client = await connect(url, mode);
     const call = client.callTool({ name: "wait" }, { signal: AbortSignal.timeout(300) });
@@ -194,20 +214,8 @@ describe("the HTTP side", () => {
     expect((await fetch(url)).status).toBe(405);
     expect((await fetch(url, { method: "DELETE", headers: { "mcp-session-id": "nope" } })).status).toBe(404);
     expect((await fetch(new URL("/other", url))).status).toBe(404);
-    const unknown = await modernRequest(url, "tools/nope", {});
-    expect([unknown.status, await unknown.json()]).toMatchObject([404, { error: { code: -32601 } }]);
-  });
-  it("answers a retry with a forged state by saying why", async () => {
-    const response = await modernRequest(
-      url,
-      "tools/call",
-      { name: "buy", arguments: { item: "tea" }, requestState: "forged" },
-      { elicitation: { form: {} } },
-    );
-    expect([response.status, await response.json()]).toMatchObject([
-      200,
-      { error: { code: -32602, data: { reason: "tampered" } } },
-    ]);
+    const unknown = await overSocket(url, modern("tools/nope"));
+    expect(unknown).toMatchObject({ status: 404, messages: [{ error: { code: -32601 } }] });
   });
   it("says which port is taken", async () => {
     const other = shop();
@@ -228,6 +236,24 @@ describe("the HTTP side", () => {
     expect((await clients[2]?.listTools())?.tools.length).toBeGreaterThan(0);
     await Promise.all(clients.map((client) => client.close()));
     await small.close();
+  });
+  it("opens the lifespan with a later request when it failed for the first one", async () => {
+    let tries = 0;
+    const late = createServer({
+      name: "late",
+      version: "1.0.0",
+      logSink: () => undefined,
+      lifespan: async () => {
+        tries += 1;
+        if (tries === 1) throw new Error("the database still starts");
+        return { value: tries };
+      },
+    });
+    late.tool("n", {}, (_, ctx) => ctx.lifespan);
+    expect((await callTool(late, "n")).error?.message).toMatch(/^n failed \(reference \w+\)$/);
+    expect(said(await callTool(late, "n"))).toBe("2");
+    expect(said(await callTool(late, "n"))).toBe("2");
+    await late.close();
   });
   it("opens and closes the lifespan once", async () => {
     const events: string[] = [];

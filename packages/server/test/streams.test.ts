@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { TenonServer } from "../src/index.ts";
-import { legacy, modern, overSocket, type Raw } from "./raw-requests.ts";
+import { type Answer, initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
 import { connect, type Mode, shop, spawn } from "./servers.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
@@ -66,9 +66,7 @@ async function openStream(
 }
 
 async function openSession(capabilities = {}): Promise<Record<string, string>> {
-  const params = { protocolVersion: "2025-11-25", capabilities, clientInfo: { name: "c", version: "1" } };
-  const { headers } = await overSocket(url, legacy("initialize", params));
-  const session = { "mcp-session-id": headers["mcp-session-id"] ?? "" };
+  const session = sessionOf(await overSocket(url, initialize(capabilities)));
   await overSocket(url, legacy("notifications/initialized", {}, { headers: session, message: { id: undefined } }));
   return session;
 }
@@ -93,6 +91,27 @@ describe("subscriptions/listen", () => {
       params: { uri: "news://a", ...tag },
     });
     stream.close();
+  });
+  it.each([
+    ["resources", Array.from({ length: 1_001 }, (_, i) => `news://${i}`)],
+    ["characters", Array.from({ length: 100 }, (_, i) => `news://${i}/${"x".repeat(1_000)}`)],
+  ])("watches only so many %s, and so does a legacy session", async (_what, resourceSubscriptions) => {
+    const refused = { code: -32602, message: expect.stringContaining("resources") };
+    const listening = modern("subscriptions/listen", { notifications: { resourceSubscriptions } });
+    const [answer] = (await overSocket(url, listening)).messages;
+    expect(answer).toMatchObject({ error: { ...refused, message: expect.stringContaining("at most 1000") } });
+    const session = await openSession();
+    const watch = async (uri: string): Promise<unknown> =>
+      (await overSocket(url, legacy("resources/subscribe", { uri }, { headers: session }))).messages[0];
+    const answers = [];
+    for (const uri of resourceSubscriptions) answers.push(await watch(uri));
+    expect(answers[0]).toMatchObject({ result: {} });
+    expect(answers.at(-1)).toMatchObject({ error: refused });
+    await overSocket(
+      url,
+      legacy("resources/unsubscribe", { uri: resourceSubscriptions[0] ?? "" }, { headers: session }),
+    );
+    expect(await watch(resourceSubscriptions.at(-1) ?? "")).toMatchObject({ result: {} });
   });
   it.each(["modern", "legacy"] as const)("reaches a client on stdio too, %s", async (mode: Mode) => {
     const client = await spawn(stdioServer, mode);
@@ -166,21 +185,21 @@ describe("a legacy session", () => {
   });
   it("belongs to who opened it", async () => {
     const alice = { subject: "alice", scopes: [], claims: {} };
-    const ask = (raw: Raw, caller: typeof alice): Promise<Response> =>
-      server.fetch(
-        new Request("http://127.0.0.1/mcp", { method: "POST", headers: raw.headers ?? {}, body: raw.body ?? "" }),
-        { caller },
-      );
-    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-    const opened = await ask(legacy("initialize", params), alice);
-    const list = legacy(
-      "tools/list",
-      {},
-      { headers: { "mcp-session-id": opened.headers.get("mcp-session-id") ?? "" } },
-    );
+    const ask = (raw: Raw, caller: typeof alice): Promise<Answer> => overFetch(server, raw, { caller });
+    const list = legacy("tools/list", {}, { headers: sessionOf(await ask(initialize(), alice)) });
     expect((await ask(list, alice)).status).toBe(200);
     expect((await ask(list, { ...alice, subject: "mallory" })).status).toBe(404);
     expect((await overSocket(url, list)).status).toBe(404);
+  });
+  it("is never one of more than allowed, however many clients open one at once", async () => {
+    const small = shop({ http: { sessions: { max: 3 } } });
+    const send = (raw: Raw): Promise<Answer> => overFetch(small, raw);
+    const opened = await Promise.all(Array.from({ length: 20 }, () => send(initialize())));
+    const statuses = await Promise.all(
+      opened.map(async (answer) => (await send(legacy("ping", {}, { headers: sessionOf(answer) }))).status),
+    );
+    expect(statuses.filter((status) => status === 200)).toHaveLength(3);
+    await small.close();
   });
   it("is closed when nobody uses it", async () => {
     const hasty = shop({ http: { sessions: { idleMs: 50 } } });

@@ -1,6 +1,6 @@
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { checkOptions } from "@tenon/core";
+import { ConnectionError, checkOptions } from "@tenon/core";
 import Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
 import { migrations } from "./migrations/index.ts";
@@ -49,18 +49,25 @@ function migrate(database: Database.Database, db: Kysely<Tables>): void {
     .exclusive();
 }
 
+/** One file as this process has it open. */
+interface Opened {
+  readonly database: Database.Database;
+  readonly db: Kysely<Tables>;
+  users: number;
+}
+
 /**
- * Outcomes in a SQLite file, for the processes of one machine. Every write is on the disk before it is answered
- * (WAL, `synchronous = FULL`).
- * @param path made with its folder when there is none, readable by the owner only
- * @example const server = createServer({ name: "orders", version: "1.0.0", store: createSqliteStore("data/outcomes.db") })
+ * Open files by device and inode, so that a file that was deleted and made again is another. Two connections of one process to one file would lock each other out: while one waits for the lock
+ * nothing else of the process runs, the other one's commit neither.
  */
-export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): OutcomeStore {
-  checkOptions(options, ["leaseMs"], "createSqliteStore(path, options)");
-  if (path !== ":memory:") {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the same mode
-  }
+const files = new Map<string, Opened>();
+
+function identity(path: string): string {
+  const { dev, ino } = statSync(path);
+  return `${dev}:${ino}`;
+}
+
+function open(path: string): Opened {
   const database = new Database(path, { timeout: BUSY_MS });
   database.pragma("journal_mode = WAL");
   database.pragma("synchronous = FULL");
@@ -71,11 +78,43 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     database.close();
     throw error;
   }
+  return { database, db, users: 0 };
+}
+
+/**
+ * Outcomes in a SQLite file, for the processes of one machine. Every write is on the disk before it is answered
+ * (WAL, `synchronous = FULL`). Stores of one process on the same file share one connection.
+ * @param path made with its folder when there is none, readable by the owner only
+ * @example const server = createServer({ name: "orders", version: "1.0.0", store: createSqliteStore("data/outcomes.db") })
+ */
+export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): OutcomeStore {
+  checkOptions(options, ["leaseMs"], "createSqliteStore(path, options)");
+  const memory = path === ":memory:";
+  if (!memory) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the same mode
+  }
+  const name = memory ? undefined : identity(path);
+  const opened = (name !== undefined && files.get(name)) || open(path);
+  opened.users += 1;
+  if (name !== undefined) files.set(name, opened);
+  let closed = false;
   return createSqlStore({
     leaseMs: options.leaseMs ?? LEASE_MS,
-    db: async () => db,
+    async db() {
+      if (closed) throw new ConnectionError(`The store ${path} is closed`, { code: "store_closed" });
+      return opened.db;
+    },
     now: async () => Date.now(),
     lockRows: false,
-    close: () => db.destroy(),
+    async close() {
+      if (closed) return;
+      closed = true;
+      opened.users -= 1;
+      if (opened.users > 0) return;
+      if (name !== undefined) files.delete(name);
+      await opened.db.destroy();
+      opened.database.close(); // Kysely closes only what it has used
+    },
   });
 }

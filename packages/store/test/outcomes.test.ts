@@ -42,6 +42,23 @@ describe("SQLite", () => {
     const won = (await race(3, "sqlite", join(folder, "race.db"))).flat();
     expect([...won].sort()).toEqual(Array.from({ length: 50 }, (_, i) => `key-${i}`).sort());
   });
+  it("lets two stores of one process work on one file at once", async () => {
+    const file = join(folder, "two.db");
+    const stores = [createSqliteStore(file), createSqliteStore(file)];
+    const begin = Date.now();
+    const claims = await Promise.all(
+      stores.flatMap((store) => ["a", "b", "c"].map((key) => store.claim({ key, digest: "d", ttlMs }))),
+    );
+    expect(claims.filter(({ state }) => state === "yours")).toHaveLength(3);
+    expect(claims.filter(({ state }) => state === "running")).toHaveLength(3);
+    expect(Date.now() - begin).toBeLessThan(10_000); // each would wait for the other until its 15 seconds are over
+    await stores[0]?.close();
+    await stores[0]?.close();
+    // the other one still has it
+    expect((await stores[1]?.claim({ key: "a", digest: "d", ttlMs }))?.state).toBe("running");
+    await expect(stores[0]?.claim({ key: "a", digest: "d", ttlMs })).rejects.toMatchObject({ code: "store_closed" });
+    await stores[1]?.close();
+  });
   it("keeps its file for the owner, and what it holds when it is opened again", async () => {
     const file = join(folder, "deep", "kept.db");
     const first = createSqliteStore(file);

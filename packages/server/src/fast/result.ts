@@ -1,5 +1,4 @@
 import {
-  type ClientCapabilities,
   type Implementation,
   isInputRequiredResult,
   MissingRequiredClientCapabilityError,
@@ -11,39 +10,11 @@ import {
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
 import { CACHEABLE } from "../cache.ts";
+import { abilityFor, lacking } from "../capabilities.ts";
 import type { Method } from "../dispatch.ts";
 import type { Recognised } from "./recognise.ts";
 
 const cacheable: ReadonlySet<string> = new Set(CACHEABLE);
-
-/** The capability an embedded request needs, as the error names it (2026-07-28, multi-round-trip requests). */
-function needs(entry: unknown): Record<string, Record<string, unknown>> {
-  const { method, params } = isRecord(entry) ? entry : {};
-  const asked = isRecord(params) ? params : {};
-  switch (method) {
-    case "elicitation/create":
-      return { elicitation: asked.mode === "url" ? { url: {} } : { form: {} } };
-    case "sampling/createMessage":
-      return { sampling: asked.tools !== undefined || asked.toolChoice !== undefined ? { tools: {} } : {} };
-    case "roots/list":
-      return { roots: {} };
-  }
-  throw new ProtocolError(ProtocolErrorCode.InternalError, `${String(method)} is no request a result may carry`);
-}
-
-/** What of `needed` the client did not declare; `elicitation: {}` alone means forms. */
-function missing(needed: Record<string, Record<string, unknown>>, declared: Readonly<Record<string, unknown>>) {
-  for (const [name, details] of Object.entries(needed)) {
-    const has = declared[name];
-    if (has === undefined) return needed;
-    if (!isRecord(has)) continue;
-    for (const detail of Object.keys(details)) {
-      const implied = name === "elicitation" && detail === "form" && has.form === undefined && has.url === undefined;
-      if (has[detail] === undefined && !implied) return needed;
-    }
-  }
-  return undefined;
-}
 
 /** Refuses a question that the client did not say it can answer: modern by -32021, legacy as its era does. */
 function gate(request: Recognised, result: Result): Result {
@@ -52,12 +23,14 @@ function gate(request: Recognised, result: Result): Result {
     throw new ProtocolError(ProtocolErrorCode.InternalError, "A question without a request or a state went out");
   }
   for (const [key, entry] of asked) {
-    const lacking = missing(needs(entry), { ...request.client.capabilities });
-    if (!lacking) continue;
     const kind = isRecord(entry) ? String(entry.method) : "";
+    const ability = abilityFor(entry);
+    if (!ability) throw new ProtocolError(ProtocolErrorCode.InternalError, `${kind} is no request a result may carry`);
+    const requiredCapabilities = lacking(ability, request.client.capabilities);
+    if (!requiredCapabilities) continue;
     if (request.era === "modern") {
       throw new MissingRequiredClientCapabilityError(
-        { requiredCapabilities: lacking as ClientCapabilities }, // needs() writes the shape of client capabilities
+        { requiredCapabilities },
         `Cannot request input '${key}' (${kind}): the request's client capabilities do not declare the required capability`,
       );
     }

@@ -16,6 +16,14 @@ const make = () =>
     .prompt("p", {}, () => "p");
 
 describe("middleware", () => {
+  it("may answer without waiting for next, whatever becomes of it", async () => {
+    const server = make().use((_request, next) => {
+      void next(); // the tool does not exist: this fails, and nobody looks
+      return { content: [{ type: "text", text: "soon" }] };
+    });
+    expect(said(await call(server, "no-such-tool"))).toBe("soon");
+    await new Promise((resolve) => setImmediate(resolve)); // where an unhandled rejection would be reported
+  });
   it("stands around every request, the first added outermost", async () => {
     const order: string[] = [];
     const layer =

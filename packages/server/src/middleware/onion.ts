@@ -49,7 +49,12 @@ export function runOnion(
   const at = async (layer: number, current: ServerRequest): Promise<Result> => {
     const here = middleware[layer];
     if (!here) return core(current);
-    const result: unknown = await here(current, (changed = current) => at(layer + 1, changed));
+    const next: Next = (changed = current) => {
+      const inner = at(layer + 1, changed);
+      inner.catch(() => undefined); // a middleware that does not wait for it must not end the process by its failure
+      return inner;
+    };
+    const result: unknown = await here(current, next);
     if (isRecord(result)) return result;
     throw new ConfigError(
       `middleware ${here.name || layer + 1} returned ${typeof result}: return the result of next()`,

@@ -6,6 +6,7 @@ import {
   isRecord,
   isRiskyPattern,
   type Json,
+  JsonError,
   type JsonObject,
   resolvePointer,
   subschemas,
@@ -31,6 +32,16 @@ export interface CheckedDocument {
   readonly costly: boolean;
 }
 
+/** A document as JSON: what JSON cannot carry, such as Infinity, is in no schema. */
+function asJson(document: object, where: string): JsonObject {
+  try {
+    return toJson(document, where) as JsonObject; // an object stays one
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw new ConfigError(error.message, { code: "schema", data: error.data, cause: error });
+  }
+}
+
 /**
  * Checks a JSON Schema (2020-12) before anybody relies on it: dialect, local references, legal types and patterns, bounded
  * size. `int` becomes `integer`; format names are kept and mean nothing here; nothing is ever fetched.
@@ -46,7 +57,7 @@ export function checkDocument(document: unknown, where: string): CheckedDocument
   for (let probe: unknown = document; isRecord(probe); probe = Object.values(probe).find(isRecord)) {
     if (--depthLeft < 0) refuse("", `nested deeper than ${MAX_DEPTH} levels`);
   }
-  const root = toJson(document, where) as JsonObject; // an object stays one
+  const root = asJson(document, where);
   if (typeof root.$schema === "string" && !DIALECT.test(root.$schema)) {
     refuse(".$schema", `the dialect ${root.$schema} is not supported; write JSON Schema 2020-12`);
   }

@@ -48,6 +48,7 @@ describe("a JSON Schema written by hand", () => {
     ]);
   });
   it.each([
+    ["a value that JSON cannot carry", { properties: { a: { const: Number.POSITIVE_INFINITY } } }, /const is Infinity/],
     [
       "another dialect",
       { $schema: "http://json-schema.org/draft-07/schema#" },

@@ -1,0 +1,76 @@
+import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
+import { createAsking, type LinearContext } from "./asking.ts";
+import { type Exchange, progressReporter, RequestContext } from "./context.ts";
+import type { Method, Service } from "./dispatch.ts";
+import { maskFailure, ToolError } from "./errors.ts";
+import { createPages, type Pages } from "./pages.ts";
+import { ResultTooLargeError } from "./result.ts";
+import { answerOnce, type Target, type Wire } from "./rounds.ts";
+
+/** What may be said to a caller about `error`; everything else goes to the log under a reference. */
+export function describeFailure(service: Service, what: string, error: unknown): string {
+  if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
+  if (error instanceof ToolError) return error.message;
+  return maskFailure(service.log, what, error, service.exposeErrors);
+}
+
+/** Runs a handler as a linear function with its context, and flushes what it reported last. */
+export async function runHandler<T>(
+  service: Service,
+  exchange: Exchange,
+  target: Target & { method: Method },
+  handler: (context: never) => T | Promise<T>,
+  wire: Wire<T>,
+): Promise<Result> {
+  let progress: ReturnType<typeof progressReporter> | undefined;
+  try {
+    const lifespan = await service.lifespan();
+    return await answerOnce(
+      service,
+      exchange,
+      target,
+      (linear, journal) => {
+        // made when the handler asks: most never do
+        const asking = (): LinearContext => {
+          let made: Pages | undefined;
+          const pages = (): Pages => {
+            made ??= createPages({
+              store: service.store,
+              ids: journal().urls,
+              subject: exchange.caller?.subject,
+              ttlMs: service.questionTtlMs,
+              waitMs: service.pageWaitMs,
+              signal: exchange.signal,
+              onCompleted: async (elicitationId) => {
+                // 2026-07-28 has no such message: there the client's own retry finds out
+                if (exchange.era === "modern") return;
+                await exchange.notify("notifications/elicitation/complete", { elicitationId }).catch(() => undefined);
+              },
+            });
+            return made;
+          };
+          return createAsking(linear, { era: exchange.era, capabilities: exchange.client.capabilities, pages });
+        };
+        const context = new RequestContext(exchange, asking, {
+          lifespan,
+          log: service.log,
+          name: target.name,
+          notify: service.notify,
+          progress: (...report) => {
+            progress ??= progressReporter(exchange);
+            return progress.report(...report);
+          },
+          isOpen: linear.isOpen,
+        });
+        return handler(context as never); // each handler declared its own lifespan type
+      },
+      wire,
+    );
+  } catch (error) {
+    if (error instanceof ProtocolError || exchange.signal.aborted) throw error;
+    // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, target.name, error));
+  } finally {
+    await progress?.flush();
+  }
+}
