@@ -1,7 +1,7 @@
 import type { Tool } from "@modelcontextprotocol/client";
 import { ExecutionError, ProtocolError } from "@tenon/core";
 import type { ToolList } from "./catalog.ts";
-import { markAnswered, suspending } from "./marks.ts";
+import { linkSource, suspending } from "./marks.ts";
 import { declaresHeaders } from "./param-headers.ts";
 import { checkAnswers } from "./questions.ts";
 import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
@@ -80,13 +80,14 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
   const { server, tools, callId, driver, elicitation, peers } = context;
   const { name, args, headers, meta, signal } = request;
   const source: EventSource = Object.freeze({ server: server.name, tool: name, callId });
+  linkSource(source, request.runtime);
   const what = `tools/call ${name}`;
   const definition = () => definitionOf(tools, name);
   const params = { name, arguments: { ...args } };
   const wire: WireRequest = { method: "tools/call", what, params, headers, meta, signal, source, definition };
   const legOf = (round: number): Leg => ({ server: server.name, tool: name, args, round });
   try {
-    const { final, asked } = await untilFinal<WireResult>({
+    const { final } = await untilFinal<WireResult>({
       server: server.name,
       what,
       signal,
@@ -106,12 +107,11 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
         return answerByHandler(elicitation, questions, { what, source, signal, suspends });
       },
     });
-    const mark = asked ? markAnswered : (result: ToolResult) => result;
     const result = toToolResult(final as Exclude<WireResult, { resultType: "input_required" }>); // untilFinal ends with no question
-    if (result.isError) return mark(result);
+    if (result.isError) return result;
     // a leg may have been remembered by another process, which knew the definition
     await tools.prepare(listLimit(context)).catch(() => {});
-    return mark(await checkOutput(tools, server.name, name, result));
+    return await checkOutput(tools, server.name, name, result);
   } catch (error) {
     if (error instanceof ExecutionError && error.code === "invalid_arguments") return problemResult(error);
     throw error;

@@ -9,6 +9,7 @@ import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
 import { answerLegacyQuestion } from "./legacy-questions.ts";
+import { nextClient, noteCall } from "./marks.ts";
 import { runOnion, showTools } from "./onion.ts";
 import { checkCallOptions, checkClientOptions, checkReadOptions } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./peer-requests.ts";
@@ -73,6 +74,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #peers: PeerAnswers;
+  readonly #number = nextClient();
   readonly #entries = new Map<string, Entry>();
   readonly #pools = new Pools();
   readonly #abort = new AbortController();
@@ -157,6 +159,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     checkCallOptions(options);
     const entry = this.#entry(server);
     const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
+    // a runtime has optional parts only; who narrows it passes one
+    const runtime = Object.freeze({ ...options.runtime }) as Runtime;
+    noteCall(runtime, this.#number);
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
       core: async (inner: ToolCallRequest<Runtime>) => {
@@ -174,8 +179,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
           args,
           headers: options.headers ?? {},
           meta: options.meta ?? {},
-          // a runtime has optional parts only; who narrows it passes one
-          runtime: Object.freeze({ ...options.runtime }) as Runtime,
+          runtime,
           signal,
           define: (name) => entry.tools.define(name),
         }),

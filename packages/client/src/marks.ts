@@ -1,28 +1,50 @@
-import type { EventSource, ToolResult } from "./types.ts";
+import type { EventSource } from "./types.ts";
 
-const answered = new WeakSet<object>();
-const asking = new WeakSet<EventSource>();
+/**
+ * What layers of the package know about a call besides its request. Kept by the call's runtime, an object of each call's
+ * own that no interceptor can replace, so it is not lost when somebody rebuilds a request or a result.
+ */
+interface Marks {
+  /** Differs between the clients of this process. */
+  readonly client: number;
+  /** The server asked something while the call ran. */
+  asked: boolean;
+}
+
+const marks = new WeakMap<object, Marks>();
 const suspensions = new WeakSet<object>();
+let clients = 0;
 
-/** Marks a result that depends on what a person answered on the way. */
-export function markAnswered(result: ToolResult): ToolResult {
-  answered.add(result);
-  return result;
+/** A number for a new client. */
+export function nextClient(): number {
+  return ++clients;
 }
 
-/** Remembers that a call's server asked something while it ran. */
-export function noteAsked(source: EventSource): void {
-  asking.add(source);
+/** Notes a new call of a client. */
+export function noteCall(runtime: object, client: number): void {
+  marks.set(runtime, { client, asked: false });
 }
 
-/** True for a call during which its server asked something. */
-export function hasAsked(source: EventSource): boolean {
-  return asking.has(source);
+/** Has the source of a call's events stand for the call as well. */
+export function linkSource(source: EventSource, runtime: object): void {
+  const found = marks.get(runtime);
+  if (found) marks.set(source, found);
 }
 
-/** True for a result that came after questions: it is nobody else's, and no cache keeps it (2026-07-28, caching). */
-export function wasAnswered(result: ToolResult): boolean {
-  return answered.has(result);
+/** The client a call belongs to; 0 for a call that no client made. */
+export function clientOf(runtime: object): number {
+  return marks.get(runtime)?.client ?? 0;
+}
+
+/** Notes that the server of a call, by its runtime or source, asked something. */
+export function noteAsked(call: object): void {
+  const found = marks.get(call);
+  if (found) found.asked = true;
+}
+
+/** True for a call during which its server asked something: its result is nobody else's (2026-07-28, caching). */
+export function hasAsked(runtime: object): boolean {
+  return marks.get(runtime)?.asked === true;
 }
 
 /** Passes on what a driver answers, and remembers what it throws to suspend the call. */

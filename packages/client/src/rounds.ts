@@ -2,7 +2,7 @@ import type { InputRequiredResult } from "@modelcontextprotocol/client";
 import { ConfigError, ProtocolError } from "@tenon/core";
 import { cancelled, withSignal } from "./connection/deadline.ts";
 import { pause } from "./connection/time.ts";
-import { hasAsked } from "./marks.ts";
+import { hasAsked, noteAsked } from "./marks.ts";
 import type { PeerAnswers } from "./peer-requests.ts";
 import { askHandler, parseQuestions } from "./questions.ts";
 import { asksForInput } from "./results.ts";
@@ -45,10 +45,13 @@ export interface Rounds<Final> {
  */
 export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<{ final: Final; asked: boolean }> {
   const { server, what, signal, source, peers } = rounds;
+  let asked = false;
   let carried = async (): Promise<Carried> => ({});
   for (let round = 0; round <= MAX_ROUNDS; round++) {
     const result = await rounds.send(carried, round);
-    if (!asksForInput(result)) return { final: result, asked: round > 0 || hasAsked(source) };
+    if (!asksForInput(result)) return { final: result, asked: asked || hasAsked(source) };
+    asked = true;
+    noteAsked(source);
     const state = result.requestState === undefined ? {} : { requestState: result.requestState };
     const { own, rest } = peers.split(result.inputRequests ?? {});
     const questions = parseQuestions(server, rest, rounds.expectHosts);

@@ -106,17 +106,17 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
     failed(error) {
       if (error instanceof ProtocolError) throw error;
       const data = error instanceof ToolError ? errorData(service.log, `Tool ${name}`, error.data) : undefined;
-      return failedCall(describeFailure(service, `Tool ${name}`, error), data);
+      return failedCall(describeFailure(service, exchange, `Tool ${name}`, error), data);
     },
   });
 }
 
 /** How a resource or prompt fails: as a JSON-RPC error, since their results have no place for one. */
 const failing =
-  (service: Service, what: string) =>
+  (service: Service, exchange: Exchange, what: string) =>
   (error: unknown): never => {
     if (error instanceof ProtocolError) throw error;
-    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, what, error));
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, exchange, what, error));
   };
 
 async function readResource(service: Service, params: Record<string, unknown>, exchange: Exchange): Promise<Result> {
@@ -143,7 +143,7 @@ async function readResource(service: Service, params: Record<string, unknown>, e
       const asked = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
       return { ...service.cacheHints("resources/read", asked ? { ttlMs: 0 } : found.resource.cache), ...result };
     },
-    failed: failing(service, `Resource ${uri}`),
+    failed: failing(service, exchange, `Resource ${uri}`),
   });
 }
 
@@ -156,7 +156,7 @@ async function getPrompt(service: Service, params: Record<string, unknown>, exch
   // the arguments were checked by the prompt's schema
   return runHandler(service, exchange, target, (ctx) => prompt.run(read.args as never, ctx), {
     done: (value) => promptResult(value, prompt.description, name, service.maxResultBytes),
-    failed: failing(service, `Prompt ${name}`),
+    failed: failing(service, exchange, `Prompt ${name}`),
   });
 }
 
@@ -185,7 +185,10 @@ async function answer(
         return await complete(params, exchange, (key) => service.registry.completersOf(key, exchange));
       } catch (error) {
         if (error instanceof ProtocolError) throw error;
-        throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, "Completion", error));
+        throw new ProtocolError(
+          ProtocolErrorCode.InternalError,
+          describeFailure(service, exchange, "Completion", error),
+        );
       }
     }
     case "tools/call":
@@ -228,7 +231,7 @@ export async function throughMiddleware(
       throw sendable === undefined ? new ProtocolError(code, message) : error;
     }
     // thrown by middleware, or by a rule about who may see what
-    const text = describeFailure(service, what, error);
+    const text = describeFailure(service, exchange, what, error);
     const data = error instanceof ToolError ? errorData(service.log, what, error.data) : undefined;
     if (method === "tools/call") return failedCall(text, data);
     const code = error instanceof ToolError ? ProtocolErrorCode.InvalidRequest : ProtocolErrorCode.InternalError;

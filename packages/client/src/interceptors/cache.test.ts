@@ -72,6 +72,13 @@ describe("cache", () => {
     expect(server.runs.look).toBe(calls.length + 2);
   });
 
+  it("keeps clients apart that share it, since each may be somebody else's", async () => {
+    const server = await shop({ look: { annotations: readOnly } });
+    const shared = cache({ ttlMs: 60_000 });
+    for (let i = 0; i < 2; i++) await clientOf(server.url, { interceptors: [shared] }).callTool("s", "look");
+    expect(server.runs.look).toBe(2);
+  });
+
   it("gives everybody a result of their own", async () => {
     const server = await shop({ look: { annotations: readOnly, work: () => ({ structuredContent: { a: [1] } }) } });
     const client = open(server);
@@ -151,7 +158,7 @@ describe("cache", () => {
     onTestFinished(() => server.kill());
     let asked = 0;
     const client = clientOf(server.url, {
-      interceptors: [cache({ ttlMs: 60_000 })],
+      interceptors: [cache({ ttlMs: 60_000 }), async (request, next) => ({ ...(await next(request)) })],
       elicitation: () => ({ action: "accept", content: { n: ++asked } }),
     });
     const answers = [text(await client.callTool("s", "look")), text(await client.callTool("s", "look"))];

@@ -1,5 +1,5 @@
 import { ConfigError, checkOptions, digest, JsonError, META, TenonError } from "@tenon/core";
-import { wasAnswered } from "../marks.ts";
+import { clientOf, hasAsked } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { AnyInterceptor, ToolCallRequest, ToolResult } from "../types.ts";
 import { general } from "./general.ts";
@@ -26,6 +26,7 @@ function placeOf(request: ToolCallRequest, key: string): string | undefined {
   const meta = Object.entries(request.meta).filter(([entry]) => !VOLATILE.has(entry));
   try {
     return digest([
+      clientOf(runtime), // another client may be configured with another credential
       server,
       name,
       args,
@@ -106,7 +107,7 @@ function isShared(error: unknown): boolean {
 
 /**
  * Gives results of tools annotated read-only again while they are fresh, and sends a call that is already under way only
- * once. A result is given again for the same server, tool, arguments, headers, `_meta` and runtime context only, so nothing
+ * once. A result is given again for the same client, server, tool, arguments, headers, `_meta` and runtime context only, so nothing
  * of one caller reaches another; interceptors that add what identifies the caller belong before this one. Errors, results
  * that came after questions, and what other interceptors answered are never kept.
  *
@@ -151,7 +152,7 @@ export function cache(options: CacheOptions): AnyInterceptor {
     flights.set(place, mine);
     try {
       const outcome = await next(request);
-      const keep = isToolResult(outcome) && !outcome.isError && !wasAnswered(outcome);
+      const keep = isToolResult(outcome) && !outcome.isError && !hasAsked(request.runtime);
       const json = keep ? JSON.stringify(outcome) : undefined;
       if (json !== undefined) shelf.set(place, json, ttlMs);
       land(json);

@@ -79,7 +79,8 @@ function strip(root: JsonObject, schema: unknown, fields: ReadonlySet<string>, d
   }
   // a definition may serve other places too, so its stripped copy stands here instead of the reference
   const target = targetOf(root, schema.$ref);
-  if (isRecord(target) && [...fields].some((field) => declares({ ...root, ...(target as JsonObject) }, field))) {
+  const within = { ...root, ...(isRecord(target) ? target : {}) } as JsonObject; // both are parts of a JSON document
+  if (isRecord(target) && [...fields].some((field) => declares(within, field))) {
     delete out.$ref;
     out.allOf = [...(Array.isArray(out.allOf) ? out.allOf : []), again(target)];
   }
