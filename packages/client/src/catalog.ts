@@ -180,7 +180,7 @@ export class ToolList {
       this.#connection = connection;
       if (connection.era === "modern") this.#keepFor(freshness.ttlMs ?? 0);
       // the older revision has no such word: without announcements nothing else says that a list is old
-      else if (!capability?.listChanged) this.#keepFor(UNANNOUNCED_MS);
+      else if (!capability?.listChanged || !connection.hearsChanges) this.#keepFor(UNANNOUNCED_MS);
       await this.#take(items, connection.era === "modern" && "url" in connection.config, connection !== before);
       return this.#offered;
     } catch (error) {

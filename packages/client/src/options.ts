@@ -59,6 +59,10 @@ export function checkServer(config: ServerConfig, where: string): void {
   if ("url" in config) {
     checkUrl(config.url, where);
     checkTexts(config.headers, `${where}.headers`);
+    for (const [key, value] of Object.entries({ socketPath: config.socketPath, ca: config.ca })) {
+      const texts: unknown[] = key === "ca" && Array.isArray(value) ? value : [value ?? ""];
+      if (!texts.every((text) => typeof text === "string")) wrong(`${where}.${key} must be a text`);
+    }
   } else if ("command" in config) {
     if (typeof config.command !== "string" || config.command === "") wrong(`${where}.command must be a text`);
     if (config.args !== undefined && !Array.isArray(config.args)) wrong(`${where}.args must be a list of texts`);

@@ -136,6 +136,15 @@ describe("C5: a stdio server that exits during a call", () => {
     expect(server.opened).toBe(2);
   });
 
+  it("is gone as well when it only closes its output", async () => {
+    const server = await start(stubStdio({ onCall: once((_, reply) => reply.end()) }));
+    const client = connect({ s: server.config });
+    await client.listTools();
+    await expect(client.callTool("s", "t")).rejects.toMatchObject({ code: "lost", maybeExecuted: true });
+    expect(renderText((await client.callTool("s", "t")).content)).toBe("fine");
+    await expect.poll(() => server.open, { timeout: 10_000 }).toBe(1);
+  });
+
   it.each([
     ["read-only", { readOnlyHint: true }],
     ["idempotent", { idempotentHint: true }],

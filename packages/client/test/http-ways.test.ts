@@ -128,7 +128,47 @@ describe("a busy server", () => {
   });
 });
 
+describe("a stream that ends before its answer", () => {
+  it("is gone on with where the server offers it, after the time it asks for", async () => {
+    const resumed: string[] = [];
+    let asked: unknown;
+    const server = await start(
+      stubHttp({
+        era: "legacy",
+        onHttp: (req, res) => {
+          const last = req.headers["last-event-id"];
+          if (req.method !== "GET" || last === undefined) return false;
+          resumed.push(String(last));
+          const answer = { jsonrpc: "2.0", id: asked, result: { content: [{ type: "text", text: "resumed" }] } };
+          res.writeHead(200, { "content-type": "text/event-stream" }).end(`data: ${JSON.stringify(answer)}\n\n`);
+          return true;
+        },
+        onCall: (request, reply) => {
+          asked = request.id;
+          reply.stream();
+          reply.raw("id: e-1\nretry: 300\ndata:\n\n");
+          reply.end();
+        },
+      }),
+    );
+    const began = Date.now();
+    const result = await connect({ s: server.config }).callTool("s", "t");
+    expect(renderText(result.content)).toBe("resumed");
+    expect(Date.now() - began).toBeGreaterThanOrEqual(290);
+    expect(resumed).toEqual(["e-1"]);
+  });
+});
+
 describe("other ways to a server", () => {
+  it("keeps its connections for one call after the other", async () => {
+    const server = await start(stubHttp());
+    const client = connect({ s: server.config });
+    await client.listTools();
+    for (let n = 0; n < 20; n++) await client.callTool("s", "t");
+    // one or two for the calls, one for listening
+    expect(server.opened).toBeLessThanOrEqual(3);
+  });
+
   it("is reached by a unix socket", async () => {
     const socketPath = join(mkdtempSync(join(tmpdir(), "tenon-")), "s");
     await start(stubHttp({ at: socketPath }));
@@ -214,10 +254,10 @@ describe("a proxy", () => {
     const count = plainProxy.asked.length;
     expect(await client.listTools("near")).toHaveLength(1);
     expect(plainProxy.asked).toHaveLength(count);
-    // the certificate is for localhost: the tunnel is made, and the name is checked inside it
-    await expect(
-      connect({ s: { url: "https://far.example/mcp", ca: TEST_CERT } }).callTool("s", "t"),
-    ).rejects.toThrow();
+    // through a tunnel, and the certificate is checked inside it
+    expect(await connect({ s: { url: "https://far.example/mcp", ca: TEST_CERT } }).listTools()).toHaveLength(1);
+    const untrusting = connect({ s: { url: "https://far.example/mcp" } });
+    await expect(untrusting.callTool("s", "t")).rejects.toThrow(/self-signed/);
     expect(tunnel.asked[0]).toBe("CONNECT far.example:443");
   });
 

@@ -191,11 +191,4 @@ export function child(...args: string[]): StdioServerConfig {
   };
 }
 
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
+export { isAlive } from "./stub/stdio.ts";

@@ -1,8 +1,9 @@
 // Changes of a server's tools, what is known about a server beforehand, cancelling, turns, and the end of it all.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type EventSource, renderText } from "../src/index.ts";
 import { ALL_STUBS, closeAfterEach, connect, STUBS, start, stubHttp, stubStdio } from "./stub/index.ts";
 
@@ -54,6 +55,28 @@ describe.each(ALL_STUBS)("changed tools, over %s, revision %s", (transport, era,
     if (era === "modern") await expect.poll(() => server.listeners, patient).toBe(1);
     expect(await client.callTool("s", "a")).toMatchObject({ isError: false });
   });
+});
+
+it("tools whose changes cannot be heard of are asked for again after a minute", async () => {
+  const onHttp = (req: IncomingMessage, res: ServerResponse) => {
+    if (req.method !== "GET") return false;
+    res.writeHead(405).end();
+    return true;
+  };
+  const server = await start(stubHttp({ era: "legacy", onHttp }));
+  const client = connect({ s: server.config });
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    await client.listTools();
+    vi.setSystemTime(Date.now() + 50_000);
+    await client.listTools();
+    expect(server.count("tools/list")).toBe(1);
+    vi.setSystemTime(Date.now() + 11_000);
+    await client.listTools();
+    expect(server.count("tools/list")).toBe(2);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 describe.each(STUBS)("listening over %s", (_, stub) => {

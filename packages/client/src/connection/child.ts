@@ -1,3 +1,4 @@
+import { ChildProcess } from "node:child_process";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { TenonError } from "@tenon/core";
 import type { StdioServerConfig } from "../types.ts";
@@ -89,6 +90,13 @@ export class ChildTransport extends StdioClientTransport {
   /** The last lines the process wrote to its standard error. */
   get lastWords(): string {
     return this.#tail.trim();
+  }
+
+  override async start(): Promise<void> {
+    await super.start();
+    // the SDK keeps the process to itself, and waits for its end; one that closed its output never answers again
+    const child: unknown = Reflect.get(this, "_process");
+    if (child instanceof ChildProcess) child.stdout?.once("end", () => void this.close());
   }
 
   override async close(): Promise<void> {

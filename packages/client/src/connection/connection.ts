@@ -70,6 +70,7 @@ export class Connection {
   #http: StreamableHTTPClientTransport | undefined;
   /** Keeps the older revision's stream over HTTP. */
   #stream: ReturnType<typeof keepStream> | undefined;
+  #streams = 0;
   #stopListening: (() => void) | undefined;
   #requests = 0;
   #gone = false;
@@ -143,6 +144,11 @@ export class Connection {
 
   get hasSession(): boolean {
     return this.era === "legacy" && this.#transport.sessionId !== undefined;
+  }
+
+  /** Whether changes of the tools are heard of: over HTTP, the older revision needs a stream that many servers refuse. */
+  get hearsChanges(): boolean {
+    return this.era === "modern" || this.#http === undefined || this.#streams > 0;
   }
 
   /** The last lines a child process wrote to its standard error. */
@@ -227,7 +233,11 @@ export class Connection {
       };
       return sseTransport(config, { server, pools, onListening });
     }
-    const http = httpTransport(config, { server, pools, onListening: (open) => this.#stream?.changed(open) });
+    const onListening = (open: number) => {
+      this.#streams = open;
+      this.#stream?.changed(open);
+    };
+    const http = httpTransport(config, { server, pools, onListening });
     this.#http = http;
     this.#stream = keepStream(
       () => withExchange({}, () => http.resumeStream("")),

@@ -1,5 +1,8 @@
 import { ConnectionError, type TenonError } from "@tenon/core";
 
+/** Only says that a leg is over; nobody sees it. One for all: an error is costly to make. */
+const ENDED = new ConnectionError("the leg is over", { code: "ended" });
+
 /** Bounds one leg of a call: silence, total time, the caller's signal. */
 export interface Deadline {
   /** Aborts when the leg must end; `error` then says why. */
@@ -113,7 +116,7 @@ export function startDeadline(options: {
     },
     fail,
     end() {
-      error ??= new ConnectionError("the leg is over", { code: "ended", server });
+      error ??= ENDED;
       stop();
       signal?.removeEventListener("abort", onAbort);
     },

@@ -75,7 +75,7 @@ function busyError(server: string, place: string, head: Head, text: string): Con
 }
 
 function headersOf(init: RequestInit | undefined, exchange: Exchange | undefined): Record<string, string> {
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { "user-agent": "tenon" };
   if (init?.headers instanceof Headers) for (const [name, value] of init.headers) headers[name] = value;
   else for (const [name, value] of new Headers(init?.headers)) headers[name] = value;
   // the SDK keeps `Authorization` for itself; an interceptor that brings the user's own token needs exactly that one
@@ -150,7 +150,8 @@ export function httpFetch(config: HttpServerConfig, context: HttpContext): typeo
         await sleep(wait, init?.signal ?? undefined);
         continue;
       }
-      if (route.proxy !== undefined && head.status === 502) {
+      // inside a tunnel it is the server's own
+      if (route.proxy !== undefined && head.status === 502 && url.protocol === "http:") {
         throw proxyError(server, route.proxy, new Error("HTTP 502"), true);
       }
       return answer;

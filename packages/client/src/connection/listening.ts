@@ -32,7 +32,8 @@ export function backoff(): { next(): number; reset(): void } {
 function isRefusal(error: unknown): boolean {
   if (SdkProtocolError.isInstance(error)) return true;
   if (SdkHttpError.isInstance(error)) return error.status >= 400 && error.status < 500 && error.status !== 429;
-  return SdkError.isInstance(error) && error.code === SdkErrorCode.MethodNotSupportedByProtocolVersion;
+  if (!SdkError.isInstance(error)) return false;
+  return [SdkErrorCode.MethodNotSupportedByProtocolVersion, SdkErrorCode.NotConnected].includes(error.code);
 }
 
 /**

@@ -12,6 +12,8 @@ export type Verdict =
 /** How long a verdict counts, in milliseconds; a server may be replaced by one of another revision. */
 const KEEP_MS = 10 * 60_000;
 const MAX_KEPT = 1_000;
+/** A longer description is asked for each time. */
+const MAX_DISCOVER = 64 * 1024;
 
 const kept = new Map<string, { readonly verdict: Verdict; readonly until: number }>();
 
@@ -48,6 +50,7 @@ export function remember(endpoint: string | undefined, verdict: Verdict): void {
   const [oldest] = kept.keys();
   if (kept.size >= MAX_KEPT && oldest !== undefined) kept.delete(oldest);
   kept.delete(endpoint);
+  if (verdict.kind === "modern" && JSON.stringify(verdict.discover).length > MAX_DISCOVER) return;
   if (ttlMs > 0) kept.set(endpoint, { verdict, until: Date.now() + Math.min(ttlMs, KEEP_MS) });
 }
 
