@@ -101,7 +101,7 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
   const { idempotent } = tool;
   const target = { method: "tools/call", name, args: params.arguments ?? {}, idempotent } as const;
   // the arguments were checked by the tool's schema
-  return runHandler(service, exchange, target, (ctx) => tool.run(read.args as never, ctx), {
+  return runHandler(dispatch, service, exchange, target, (ctx) => tool.run(read.args as never, ctx), {
     done: (value) => toolResult(value, tool, exchange.era, service.maxResultBytes),
     failed(error) {
       if (error instanceof ProtocolError) throw error;
@@ -134,7 +134,7 @@ async function readResource(service: Service, params: Record<string, unknown>, e
   }
   const target = { method: "resources/read", name: `${service.namePrefix}${uri}`, args: {} } as const;
   // strings by the template
-  return runHandler(service, exchange, target, (ctx) => found.resource.run(found.variables as never, ctx), {
+  return runHandler(dispatch, service, exchange, target, (ctx) => found.resource.run(found.variables as never, ctx), {
     done(value) {
       if (value === undefined) throw new ResourceNotFoundError(uri);
       const result = resourceResult(value, uri, found.resource.mimeType, service.maxResultBytes);
@@ -154,7 +154,7 @@ async function getPrompt(service: Service, params: Record<string, unknown>, exch
   if ("problem" in read) throw invalid(`Invalid arguments for prompt ${name}: ${read.problem}`);
   const target = { method: "prompts/get", name, args: params.arguments ?? {} } as const;
   // the arguments were checked by the prompt's schema
-  return runHandler(service, exchange, target, (ctx) => prompt.run(read.args as never, ctx), {
+  return runHandler(dispatch, service, exchange, target, (ctx) => prompt.run(read.args as never, ctx), {
     done: (value) => promptResult(value, prompt.description, name, service.maxResultBytes),
     failed: failing(service, exchange, `Prompt ${name}`),
   });

@@ -1,8 +1,9 @@
 import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
 import { createAsking, type LinearContext } from "./asking.ts";
 import { type Exchange, progressReporter, RequestContext } from "./context.ts";
-import type { Method, Service } from "./dispatch.ts";
+import type { dispatch, Method, Service } from "./dispatch.ts";
 import { maskFailure, ToolError } from "./errors.ts";
+import { createInnerReading } from "./inner.ts";
 import { createPages, type Pages } from "./pages.ts";
 import { ResultTooLargeError } from "./result.ts";
 import { answerOnce, type Target, type Wire } from "./rounds.ts";
@@ -15,8 +16,12 @@ export function describeFailure(service: Service, exchange: Exchange, what: stri
   return maskFailure(service.log, what, error, service.exposeErrors, exchange.signal.aborted ? "info" : "error");
 }
 
-/** Runs a handler as a linear function with its context, and flushes what it reported last. */
+/**
+ * Runs a handler as a linear function with its context, and flushes what it reported last.
+ * @param answer the dispatcher, for what the handler asks of its own server
+ */
 export async function runHandler<T>(
+  answer: typeof dispatch,
   service: Service,
   exchange: Exchange,
   target: Target & { method: Method },
@@ -57,6 +62,7 @@ export async function runHandler<T>(
           log: service.log,
           name: target.name,
           notify: service.notify,
+          inner: () => createInnerReading(answer, service, exchange),
           progress: (...report) => {
             progress ??= progressReporter(exchange);
             return progress.report(...report);
