@@ -3,6 +3,7 @@ import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotoc
 import type { TenonError } from "@tenon/core";
 import type { StdioServerConfig } from "../types.ts";
 import { MAX_RESPONSE_BYTES, tooLarge } from "./http.ts";
+import { launchOf } from "./launch.ts";
 import { LineBuffer } from "./lines.ts";
 import { bounded } from "./time.ts";
 
@@ -63,11 +64,12 @@ export class ChildTransport extends StdioClientTransport {
   #tail = "";
 
   constructor(server: string, config: StdioServerConfig, { onStderr, onTooLarge }: ChildListeners) {
+    const { command, args, cwd, env } = launchOf(config);
     super({
-      command: config.command,
-      ...(config.args && { args: config.args }),
-      ...(config.cwd !== undefined && { cwd: config.cwd }),
-      env: { ...baseEnvironment(), ...config.env },
+      command,
+      args: [...args],
+      ...(cwd !== undefined && { cwd }),
+      env: { ...baseEnvironment(), ...env },
       stderr: "pipe",
     });
     const limit = config.maxResponseBytes ?? MAX_RESPONSE_BYTES;

@@ -31,6 +31,8 @@ export interface ConnectionHooks {
   readonly info: { name: string; version: string };
   /** Declared when true. */
   readonly elicitation: boolean;
+  /** Runs before every attempt to open a connection, and may forbid it. */
+  beforeOpen?(server: string, config: ServerConfig): Promise<void>;
   readonly pools: Pools;
   /** A line that a child process wrote to its standard error. Left out: it goes to the one of this process. */
   readonly onStderr?: ((server: string, line: string) => void) | undefined;

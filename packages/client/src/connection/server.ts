@@ -125,6 +125,7 @@ export class Server {
   async #open(): Promise<Connection> {
     this.#setHealth({ health: "connecting" });
     try {
+      await this.#hooks.beforeOpen?.(this.name, this.config);
       const known = recall(this.#endpoint) ?? this.#ownVerdict;
       const { connection, sse } = await openConnection(this.name, this.config, this.#hooks, {
         known,

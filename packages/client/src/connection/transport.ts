@@ -22,12 +22,20 @@ interface Pending {
   answered: boolean;
 }
 
+/** Where answers that are no plain lists have what the SDK looks for. */
+const CONTENTS: Record<string, string> = {
+  "tools/call": "content",
+  "prompts/get": "messages",
+  "resources/read": "contents",
+  "resources/templates/list": "resourceTemplates",
+};
+
 /**
  * A valid stand-in for an answer that is read raw; errors and questions still go through the SDK's checks. An answer without
  * `resultType` is a complete one (the revision says so; the SDK refuses it).
  */
 function standIn(method: string): Record<string, unknown> {
-  const key = method === "tools/call" ? "content" : (method.split("/")[0] ?? method);
+  const key = CONTENTS[method] ?? method.split("/")[0] ?? method;
   return { resultType: "complete", ttlMs: 0, cacheScope: "private", [key]: [] };
 }
 
