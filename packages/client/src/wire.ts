@@ -9,6 +9,7 @@ import type { Connection } from "./connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "./connection/deadline.ts";
 import type { Exchange } from "./connection/exchange.ts";
 import type { Server } from "./connection/server.ts";
+import { bounded } from "./connection/time.ts";
 import { type Emit, progressEvent } from "./events.ts";
 import type { PeerAnswers } from "./peer-requests.ts";
 import { asksForInput } from "./results.ts";
@@ -60,14 +61,16 @@ async function sendOn(
   const { server, emit, events, logLevel, maxResultBytes, options } = context;
   const { method, source, headers } = request;
   const wantsLogs = events.onLog !== undefined || options.onLog !== undefined;
+  const began = Date.now();
+  const left = () => Math.max(1, (options.timeoutMs ?? IDLE_MS) - spent - (Date.now() - began));
   const stream = connection.streamPending;
-  if (stream) await stream;
-  if (wantsLogs) await connection.askForLogs(logLevel);
+  if (stream) await bounded(stream, left());
+  if (wantsLogs) await bounded(connection.askForLogs(logLevel), left());
   const deadline = startDeadline({
     server: server.name,
     what: request.what,
-    idleMs: Math.max(1, (options.timeoutMs ?? IDLE_MS) - spent),
-    totalMs: Math.max(1, (options.totalTimeoutMs ?? TOTAL_MS) - spent),
+    idleMs: left(),
+    totalMs: Math.max(1, (options.totalTimeoutMs ?? TOTAL_MS) - spent - (Date.now() - began)),
     signal: request.signal,
   });
   const exchange: Exchange = {
