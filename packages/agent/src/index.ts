@@ -7,6 +7,7 @@ export {
   type ReviewConfig,
 } from "./approvals.ts";
 export type { RunEvent } from "./events.ts";
+export type { ToolErrors } from "./failures.ts";
 export {
   type InteractiveInput,
   type InteractiveOptions,
@@ -41,5 +42,6 @@ export {
   type McpStreamChunk,
   McpTool,
   type McpToolMetadata,
+  type McpToolsOptions,
   mcpTools,
 } from "./tools.ts";

@@ -5,15 +5,16 @@ import { ConfigError, checkOptions } from "@tenon/core";
 import { type AgentMiddleware, createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
 import { markGuarded, rethrowParked } from "./checkpoint.ts";
 import { type AnsweredCall, answerCall, copyToolMessage, gotoOf } from "./commands.ts";
+import { endRun, endsRun, type ToolErrors } from "./failures.ts";
 import { failureOf } from "./messages.ts";
 
 /** Options of `mcpMiddleware`. */
 export interface McpMiddlewareOptions {
   /**
-   * What happens when a tool fails with an error: `"return"` (default) gives the model a message with status `"error"`,
-   * `"throw"` ends the run with that error. A tool that ran and answered "error" is a result, not a failure.
+   * What happens when a call fails: `"return"` (default) gives the model a message with status `"error"`, `"throw"` ends the
+   * run with that error. Tools that say themselves what happens (`mcpTools(client, { toolErrors })`) keep to that.
    */
-  toolErrors?: "return" | "throw";
+  toolErrors?: ToolErrors;
 }
 
 const END_MARK = "tenon_end_run";
@@ -109,19 +110,18 @@ export function mcpMiddleware(options: McpMiddlewareOptions = {}): AgentMiddlewa
       } catch (error) {
         rethrowParked(request.runtime, call.id);
         const root = rootOf(error);
-        if (isGraphBubbleUp(root) || request.runtime.signal?.aborted || throwing) throw root;
-        return errorMessage(root, call);
+        if (isGraphBubbleUp(root) || request.runtime.signal?.aborted) throw root;
+        return throwing ? endRun(root) : errorMessage(root, call);
       }
       rethrowParked(request.runtime, call.id); // something further in turned the interrupt into a result
+      if (endsRun(outcome)) return outcome;
       if (!isCommand(outcome)) {
         const failure = throwing ? failureOf(outcome) : undefined;
-        if (failure) throw failure;
-        return outcome;
+        return failure === undefined ? outcome : endRun(failure);
       }
       const directed = direct(outcome, call);
       if (!(directed instanceof ConfigError)) return directed;
-      if (throwing) throw directed;
-      return errorMessage(directed, call);
+      return throwing ? endRun(directed) : errorMessage(directed, call);
     },
   });
 }

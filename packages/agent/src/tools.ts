@@ -1,22 +1,29 @@
-import { ToolMessage } from "@langchain/core/messages";
+import { type MessageContent, ToolMessage } from "@langchain/core/messages";
 import { DynamicStructuredTool, type ToolRunnableConfig } from "@langchain/core/tools";
-import { type Command, isCommand } from "@langchain/langgraph";
+import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import type { CatalogTool, Client, Interceptor, ToolResult, ToolRuntime } from "@tenon/client";
-import { renderText } from "@tenon/client";
 import {
   ConfigError,
   checkOptions,
+  didYouMean,
   digest,
   ExecutionError,
   isRecord,
   type JsonObject,
   META,
-  TenonError,
 } from "@tenon/core";
 import { checkArguments, describeArgumentIssues } from "./arguments.ts";
-import { insideCreateAgent, isGuarded, rethrowParked } from "./checkpoint.ts";
-import { answerCall, copyToolMessage, gotoOf } from "./commands.ts";
-import { artifactOf, failureMessage, type McpArtifact, type MessageOrigin, resultMessage } from "./messages.ts";
+import { hasParentGraph, insideCreateAgent, isGuarded, rethrowParked, unknownStateKeys } from "./checkpoint.ts";
+import { answerCall, copyToolMessage, gotoOf, updateOf } from "./commands.ts";
+import { endRun, resultFailure, type ToolErrors } from "./failures.ts";
+import {
+  failureMessage,
+  type MessageOrigin,
+  resultMessage,
+  type ShownResult,
+  settled,
+  shownAsText,
+} from "./messages.ts";
 import { durableDriver } from "./questions.ts";
 
 /**
@@ -63,7 +70,19 @@ interface CallConfig extends ToolRunnableConfig {
   readonly executionInfo?: { readonly taskId?: string };
 }
 
-type Output = [content: ToolMessage | Command | string, artifact: McpArtifact | undefined];
+type Output = [content: ToolMessage | Command | MessageContent, artifact: unknown];
+
+/** What is the same for all calls of a tool. */
+export interface ToolSettings {
+  /** Left out, failures are messages unless `mcpMiddleware` says otherwise. */
+  readonly toolErrors?: ToolErrors | undefined;
+  /** What a message shows of a result. Default: all as text. */
+  readonly show?: ((result: ToolResult) => Promise<ShownResult>) | undefined;
+  /** Milliseconds without an answer until a call fails, where the call's own configuration names none. */
+  readonly timeoutMs?: number | undefined;
+  /** Sent with every call. */
+  readonly headers?: Record<string, string> | undefined;
+}
 
 /** The part of a tool's metadata that `mcpTools` wrote, or undefined for other tools. */
 export function mcpMetadata(tool: { readonly metadata?: unknown }): McpToolMetadata | undefined {
@@ -83,6 +102,9 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     return "McpTool";
   }
 
+  /** What happens when a call fails; left out, `mcpMiddleware` may decide. */
+  toolErrors: ToolErrors | undefined;
+
   // core validates JSON Schema with a library that throws on schemas it cannot read and reports errors with stack traces
   override async call<
     Arg extends Parameters<DynamicStructuredTool<JsonObject>["call"]>[0],
@@ -92,9 +114,10 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     const issues = checkArguments(this.schema, input);
     if (issues.length > 0) {
       const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
+      const error = new ExecutionError(text, { code: "invalid_arguments", maybeExecuted: false, data: { issues } });
       const id = callIdOf(arg, config);
-      if (id === undefined) throw new ExecutionError(text, { code: "invalid_arguments", data: { issues } });
-      return new ToolMessage({ content: text, tool_call_id: id, name: this.name, status: "error" });
+      if (id === undefined) throw error;
+      return failed({ name: this.name }, id, config ?? {}, error, this.toolErrors);
     }
     const checked: this = Object.create(this, { schema: { value: {} } });
     return super.call.call(checked, arg, config, tags);
@@ -107,12 +130,39 @@ function stateOf(state: unknown): unknown {
   return rest;
 }
 
-/** A result as the tool's output; outside a graph, where no call waits for a message, as text or as an error. */
-function answered(entry: CatalogTool, id: string | undefined, result: ToolResult): Output {
-  if (id !== undefined) return [resultMessage(originOf(entry), id, result), undefined];
-  const text = renderText(result.content, result.structured);
-  if (result.isError) throw new ExecutionError(text || `Tool ${entry.name} failed.`, { code: "tool_error" });
-  return [text, artifactOf(result)];
+/** What a failed call is to the run: a message for the model, or the end. */
+function failed(
+  origin: MessageOrigin,
+  id: string,
+  execution: CallConfig,
+  error: unknown,
+  toolErrors: ToolErrors | undefined,
+): ToolMessage | Command {
+  if (toolErrors === "throw") {
+    if (insideCreateAgent(execution)) return endRun(error);
+    throw error; // a tool node of one's own has an option for what it does with errors
+  }
+  const message = failureMessage(origin, id, error);
+  return toolErrors === "return" ? settled(message) : message;
+}
+
+/** A result as the tool's output; outside a graph, where no call waits for a message, as content or as an error. */
+async function answered(
+  entry: CatalogTool,
+  id: string | undefined,
+  config: CallConfig,
+  result: ToolResult,
+  { show, toolErrors }: ToolSettings,
+): Promise<Output> {
+  if (result.isError && (id === undefined || toolErrors === "throw")) {
+    const error = resultFailure(entry, result);
+    if (id === undefined) throw error;
+    return [failed(originOf(entry), id, config, error, toolErrors), undefined];
+  }
+  const shown = show && !result.isError ? await show(result) : shownAsText(result);
+  if (id === undefined) return [shown.content, shown.artifact];
+  const message = resultMessage(originOf(entry), id, result, shown);
+  return [toolErrors === "return" ? settled(message) : message, undefined];
 }
 
 function originOf(entry: CatalogTool): MessageOrigin {
@@ -122,14 +172,39 @@ function originOf(entry: CatalogTool): MessageOrigin {
   };
 }
 
+function commandError(entry: CatalogTool, what: string, code: string): ConfigError {
+  return new ConfigError(
+    `An interceptor answered ${entry.name} with a Command ${what} The tool itself may have run: do not call it again.`,
+    { code, server: entry.server },
+  );
+}
+
+/** Refuses what LangGraph would drop without a word. */
+function checkCommand(entry: CatalogTool, config: CallConfig, command: Command): void {
+  if (command.graph === Command.PARENT) {
+    if (hasParentGraph(config)) return; // its update is for the state of that graph
+    const what =
+      "for the graph around this one (Command.PARENT), but this graph is not a step of another one. Leave out `graph`.";
+    throw commandError(entry, what, "no_parent_graph");
+  }
+  const unknown = unknownStateKeys(config, Object.keys(updateOf(command)));
+  const [key] = unknown;
+  if (key === undefined) return;
+  const near = didYouMean(key, Object.keys(isRecord(config.state) ? config.state : {}));
+  const hint = near ? `did you mean "${near}"?` : "declare it in the agent's stateSchema.";
+  throw commandError(
+    entry,
+    `that updates "${key}", which is not part of the agent's state; ${hint}`,
+    "unknown_state_key",
+  );
+}
+
 function directed(entry: CatalogTool, id: string | undefined, config: CallConfig, command: Command): Output {
-  if (gotoOf(command).length > 0 && insideCreateAgent(config) && !isGuarded(config, id ?? "")) {
-    throw new ConfigError(
-      `An interceptor answered ${entry.name} with a Command whose goto is ${JSON.stringify(gotoOf(command))}, which ` +
-        "createAgent ignores. Add mcpMiddleware() as the first middleware of the agent. The tool itself may have run: do not " +
-        "call it again.",
-      { code: "goto_needs_middleware", server: entry.server },
-    );
+  checkCommand(entry, config, command);
+  const within = command.graph === undefined; // its goto is a step of this graph
+  if (within && gotoOf(command).length > 0 && insideCreateAgent(config) && !isGuarded(config, id ?? "")) {
+    const what = `whose goto is ${JSON.stringify(gotoOf(command))}, which createAgent ignores. Add mcpMiddleware() as the first middleware of the agent.`;
+    throw commandError(entry, what, "goto_needs_middleware");
   }
   return [id === undefined ? command : answerCall(command, { id, name: entry.name }), undefined];
 }
@@ -139,6 +214,7 @@ async function callThrough<Context, State>(
   entry: CatalogTool,
   args: Record<string, unknown>,
   config: CallConfig,
+  settings: ToolSettings,
 ): Promise<Output> {
   const id = callIdOf(undefined, config);
   const { server, wireName } = entry;
@@ -149,10 +225,14 @@ async function callThrough<Context, State>(
   const source = { server, tool: wireName, ...(id !== undefined && { toolCallId: id }) };
   const write = config.writer ?? undefined;
   const signal = config.signal;
+  // LangChain keeps the timeout of one invocation here besides making a signal of it
+  const timeoutMs = config.metadata?.timeoutMs ?? settings.timeoutMs;
   const interrupts = client.elicitation === "interrupt" && id !== undefined;
   try {
     const outcome = await client.callTool(server, wireName, args, {
       ...(signal && { signal }),
+      ...(typeof timeoutMs === "number" && timeoutMs > 0 && { timeoutMs }),
+      ...(settings.headers && { headers: settings.headers }),
       // outside a graph nothing tells a repetition from a second wish
       ...(id !== undefined &&
         taskId !== undefined && {
@@ -177,53 +257,82 @@ async function callThrough<Context, State>(
     if (id !== undefined) rethrowParked(config, id); // an interceptor swallowed the interrupt
     if (isCommand(outcome)) return directed(entry, id, config, outcome);
     if (ToolMessage.isInstance(outcome)) {
+      if (id === undefined) return [outcome.content, outcome.artifact];
       return [
         copyToolMessage(outcome, {
           status: outcome.status ?? "success",
           name: outcome.name ?? entry.name,
-          ...(id && { tool_call_id: id }),
+          tool_call_id: id,
         }),
         undefined,
       ];
     }
-    return answered(entry, id, outcome);
+    return await answered(entry, id, config, outcome, settings);
   } catch (error) {
     if (id === undefined) throw error;
     rethrowParked(config, id);
-    if (signal?.aborted || !(error instanceof TenonError) || error.code === "goto_needs_middleware") throw error;
-    return [failureMessage(originOf(entry), id, error), undefined];
+    if (signal?.aborted || isGraphBubbleUp(error)) throw error;
+    return [failed(originOf(entry), id, config, error, settings.toolErrors), undefined];
   }
+}
+
+/** One entry of a client's catalog as a LangChain tool. */
+export function toolOf<Context, State>(
+  client: AgentClient<Context, State>,
+  entry: CatalogTool,
+  settings: ToolSettings = {},
+): McpTool {
+  const metadata: McpToolMetadata = { server: entry.server, tool: entry.wireName, annotations: entry.annotations };
+  const tool = new McpTool({
+    name: entry.name,
+    description: entry.description,
+    schema: entry.inputSchema,
+    responseFormat: "content_and_artifact",
+    metadata: { mcp: metadata },
+    func: (args, _manager, config) =>
+      // the schema check has found an object; the rest of the configuration comes from the tool node
+      callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig, settings),
+  });
+  tool.toolErrors = settings.toolErrors;
+  return tool;
+}
+
+/** Options of `mcpTools`. */
+export interface McpToolsOptions {
+  /** Configured names of the servers whose tools are wanted; all when left out. */
+  readonly servers?: readonly string[];
+  /**
+   * `"return"`: a failed call is a message with status `"error"` and never ends the run. `"throw"`: it ends the run with a typed
+   * error, with and without middleware. Left out, it is a message unless `mcpMiddleware` says otherwise.
+   */
+  readonly toolErrors?: ToolErrors;
 }
 
 /**
  * The tools of a client's catalog as LangChain tools, one per entry, named as in the catalog.
  *
  * The model gets the server's JSON Schema unchanged; arguments are checked against it before anything is sent. Whatever goes
- * wrong reaches the model as a message with status `"error"`; errors of interceptors that are not Tenon's are thrown. The
- * result's structured content and `_meta` are in the message's artifact (`McpArtifact`).
+ * wrong reaches the model as a message with status `"error"`, unless `toolErrors` says otherwise. The result's structured
+ * content and `_meta` are in the message's artifact (`McpArtifact`).
  *
- * @param options.servers configured names of the servers whose tools are wanted; all when left out
  * @throws ConfigError `code: "unknown_option"` for an option nobody reads
  * @example
  * const agent = createAgent({ model, tools: await mcpTools(client), middleware: [mcpMiddleware()], checkpointer });
  */
 export async function mcpTools<Context = unknown, State = unknown>(
   client: AgentClient<Context, State>,
-  options: { servers?: readonly string[] } = {},
+  options: McpToolsOptions = {},
 ): Promise<McpTool[]> {
-  checkOptions(options, ["servers"], "mcpTools(client, options)");
-  const catalog = await client.listTools(...(options.servers ?? []));
-  return catalog.map((entry) => {
-    const metadata: McpToolMetadata = { server: entry.server, tool: entry.wireName, annotations: entry.annotations };
-    return new McpTool({
-      name: entry.name,
-      description: entry.description,
-      schema: entry.inputSchema,
-      responseFormat: "content_and_artifact",
-      metadata: { mcp: metadata },
-      func: (args, _manager, config) =>
-        // the schema check has found an object; the rest of the configuration comes from the tool node
-        callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig),
-    });
-  });
+  checkOptions(options, ["servers", "toolErrors"], "mcpTools(client, options)");
+  const { servers = [], toolErrors } = options;
+  if (toolErrors !== undefined && toolErrors !== "return" && toolErrors !== "throw") {
+    throw new ConfigError(
+      `mcpTools(client, options).toolErrors must be "return" or "throw", got ${JSON.stringify(toolErrors)}`,
+      {
+        code: "invalid_option",
+      },
+    );
+  }
+  const catalog = await client.listTools(...servers);
+  return catalog.map((entry) => toolOf(client, entry, { toolErrors }));
 }
