@@ -18,6 +18,23 @@ export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";
 export {
+  type ListedResource,
+  type ListedResourceTemplate,
+  MultiServerMCPClient,
+  type ResourceContent,
+} from "./multi-server/client.ts";
+export type { ServerSession } from "./multi-server/session.ts";
+export type {
+  Callbacks,
+  Connection,
+  HttpConnection,
+  MultiServerConfig,
+  OutputHandling,
+  StdioConnection,
+  ToolHooks,
+  TransportConnection,
+} from "./multi-server/types.ts";
+export {
   OfflineModel,
   type OfflineReply,
   type OfflineResult,

@@ -41,6 +41,12 @@ export type AgentClient<Context = unknown, State = unknown> = Client<
   ToolMessage | Command
 >;
 
+/** What a tool needs of its client. */
+export type CallingClient<Context = unknown, State = unknown> = Pick<
+  AgentClient<Context, State>,
+  "callTool" | "elicitation"
+>;
+
 /** Written to the run's custom stream while a tool works. */
 export type McpStreamChunk = { readonly server: string; readonly tool: string; readonly toolCallId?: string } & (
   | {
@@ -210,7 +216,7 @@ function directed(entry: CatalogTool, id: string | undefined, config: CallConfig
 }
 
 async function callThrough<Context, State>(
-  client: AgentClient<Context, State>,
+  client: CallingClient<Context, State>,
   entry: CatalogTool,
   args: Record<string, unknown>,
   config: CallConfig,
@@ -278,7 +284,7 @@ async function callThrough<Context, State>(
 
 /** One entry of a client's catalog as a LangChain tool. */
 export function toolOf<Context, State>(
-  client: AgentClient<Context, State>,
+  client: CallingClient<Context, State>,
   entry: CatalogTool,
   settings: ToolSettings = {},
 ): McpTool {
