@@ -55,12 +55,14 @@ export interface ApprovalResume {
   readonly decisions: readonly ApprovalDecision[];
 }
 
-interface Gated {
+/** A call and the rule it waits for. */
+export interface Gated {
   readonly call: ToolCall & { readonly id: string };
   readonly rule: GatedTool;
 }
 
-function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
+/** A decision about one call, or what is wrong with it in words for the person. */
+export function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
   if (!isRecord(given)) return { problem: "expected { type, … }" };
   const type = rule.decisions.find((kind) => kind === given.type);
   if (!type) {

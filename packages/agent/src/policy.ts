@@ -21,6 +21,8 @@ export type ApprovalPolicy = Readonly<Record<string, boolean | ApprovalRule>>;
 export interface ApprovableTool {
   readonly name: string;
   readonly schema?: unknown;
+  /** What edited arguments must fit, where it is not `schema`. */
+  readonly argsSchema?: unknown;
   readonly metadata?: unknown;
 }
 
@@ -104,7 +106,7 @@ export function gatedTools(
     const mcp = mcpMetadata(tool);
     gated.set(tool.name, {
       name: tool.name,
-      schema: tool.schema,
+      schema: tool.argsSchema ?? tool.schema,
       ...(mcp && { server: mcp.server, tool: mcp.tool }),
       decisions: detail.decisions ?? KINDS,
       description:
