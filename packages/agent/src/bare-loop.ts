@@ -3,6 +3,7 @@ import { ConfigError, checkOptions, ExecutionError } from "@tenon/core";
 import { type ActionRequest, type ApprovalDecision, readDecision } from "./approvals.ts";
 import { type ChatMessage, complete, endpointOf, type ModelEndpoint } from "./chat-completions.ts";
 import type { RunEvent } from "./events.ts";
+import { EMPTY_FAILURE, EMPTY_RESULT } from "./messages.ts";
 import {
   boundedText,
   checkLimit,
@@ -136,13 +137,12 @@ async function answerAll(
   const ended = await Promise.allSettled(
     planned.map(async (plan, at): Promise<Dispatched> => {
       const { id, function: fn } = calls[at] ?? { id: "", function: { name: "", arguments: "" } };
-      const end = (outcome: Dispatched): Dispatched => {
-        const text = boundedText(outcome.text, limit, "(no output)");
-        options.onEvent?.({ type: "tool-end", toolCallId: id, name: fn.name, status: outcome.status, text });
-        return { ...outcome, text };
+      const end = ({ text, status }: Dispatched): Dispatched => {
+        options.onEvent?.({ type: "tool-end", toolCallId: id, name: fn.name, status, text });
+        return { text, status };
       };
-      if ("problem" in plan) return end({ text: plan.problem, status: "error" });
-      if ("text" in plan) return end(plan);
+      if ("problem" in plan) return end({ text: boundedText(plan.problem, limit, EMPTY_FAILURE), status: "error" });
+      if ("text" in plan) return end({ ...plan, text: boundedText(plan.text, limit, EMPTY_RESULT) });
       const { entry, args } = plan;
       const origin = { server: entry.server, tool: entry.wireName };
       options.onEvent?.({ type: "tool-start", toolCallId: id, name: entry.name, ...origin, args });
@@ -204,7 +204,7 @@ export async function bareLoop(options: BareLoopOptions): Promise<BareLoopResult
     }
     const answers = await answerAll(options, tools, gated, calls);
     for (const [at, { id }] of calls.entries()) {
-      messages.push({ role: "tool", tool_call_id: id, content: answers[at]?.text ?? "(no output)" });
+      messages.push({ role: "tool", tool_call_id: id, content: answers[at]?.text ?? EMPTY_RESULT });
     }
   }
 }

@@ -33,7 +33,7 @@ export function wordsOf(text: string): string[] {
       for (let at = 0; at + 1 < signs.length; at += 1) words.push(`${signs[at]}${signs[at + 1]}`);
     } else {
       // a run of letters may hold Chinese ones in its middle; plurals are the commonest difference between words
-      words.push(run.length > 3 && /[^s]s$/.test(run) ? run.slice(0, -1) : run);
+      words.push(run.length > 3 && /[^sui]s$/.test(run) ? run.slice(0, -1) : run);
     }
   }
   return words;

@@ -89,21 +89,14 @@ type McpToolFields = Omit<ConstructorParameters<typeof DynamicStructuredTool<Jso
 export class McpTool extends DynamicStructuredTool<JsonObject> {
   /** The server's own schema: what arguments are checked against. */
   readonly inputSchema: JsonObject;
-  /** What arguments as the model names them are checked against, before they are sent. */
-  readonly argsSchema: JsonObject;
-  /** Names of arguments on the wire, where the model knows them by others. */
-  readonly wireNames: ReadonlyMap<string, string>;
+  /** A model's arguments as the server wants them: the form in which they are approved, checked and sent. */
+  readonly toWire: (args: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 
   constructor({ inputSchema, provider, ...fields }: McpToolFields) {
     const { schema, wireNames } = modelSchemaOf(inputSchema, provider);
     super({ ...fields, schema });
     this.inputSchema = inputSchema;
-    this.argsSchema = wireNames.size > 0 ? schema : inputSchema;
-    this.wireNames = wireNames;
-  }
-
-  static override lc_name(): string {
-    return "McpTool";
+    this.toWire = (args) => restoreArguments(inputSchema, args, wireNames);
   }
 
   // core validates JSON Schema with a library that throws on schemas it cannot read and reports errors with stack traces
@@ -113,7 +106,7 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
   >(arg: Arg, config?: Config, tags?: string[]): ReturnType<DynamicStructuredTool<JsonObject>["call"]> {
     const call = isRecord(arg) && arg.type === "tool_call" ? arg : undefined;
     const given: unknown = call ? call.args : arg;
-    const input = isRecord(given) ? restoreArguments(this.inputSchema, given, this.wireNames) : given;
+    const input = isRecord(given) ? this.toWire(given) : given;
     const issues = checkArguments(this.inputSchema, input);
     if (issues.length > 0) {
       const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
