@@ -1,5 +1,5 @@
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
-import { isRecord } from "@tenon/core";
+import { isRecord, withinTime } from "@tenon/core";
 import { Ajv } from "ajv";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 
@@ -24,6 +24,9 @@ const tolerantRegExp = Object.assign(
   },
   { code: "new RegExp" },
 );
+
+/** A server's pattern may take for ever on a text that a model writes. */
+const MAX_CHECK_MS = 500;
 
 const compiled = new WeakMap<object, ValidateFunction | "unusable">();
 
@@ -90,7 +93,12 @@ export function checkArguments(schema: unknown, args: unknown): readonly Argumen
   if (!isRecord(args)) return [{ field: "arguments", message: "must be an object" }];
   if (!isRecord(schema)) return [];
   const validate = validatorOf(schema);
-  if (validate === "unusable" || validate(args)) return [];
+  if (validate === "unusable") return [];
+  try {
+    if (withinTime(() => validate(args), MAX_CHECK_MS)) return [];
+  } catch {
+    return []; // a pattern that backtracks, or references without an end: the server has the last word
+  }
   const seen = new Map<string, ArgumentIssue>();
   for (const error of validate.errors ?? []) {
     const issue = describe(error);

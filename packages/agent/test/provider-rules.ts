@@ -44,8 +44,8 @@ function commonProblem(schema: unknown): string | undefined {
   if (!draft.validateSchema(schema as Schema)) return `not a JSON Schema: ${draft.errorsText(draft.errors)}`;
   for (const [path, node] of inside(schema)) {
     if (isList(node.type) && !isObject(node.items)) return `${path}: array schema missing items`;
-    for (const word of ["$ref", "$dynamicRef", "$id", "$schema", "$defs", "definitions"]) {
-      if (word in node) return `${path}: ${word} cannot be resolved`;
+    if (typeof node.$ref === "string" && !/^#\/(\$defs|definitions)\//.test(node.$ref)) {
+      return `${path}: reference ${node.$ref} cannot be resolved`;
     }
     if (typeof node.pattern === "string") {
       try {
@@ -58,6 +58,15 @@ function commonProblem(schema: unknown): string | undefined {
     if (Array.isArray(node.enum) && node.enum.length === 0) return `${path}: enum is empty`;
   }
   return JSON.stringify(schema).length > 1_000_000 ? "schema too large" : undefined;
+}
+
+/** Words that `toModelSchema` takes out although the services bear with them: the first one left, with its place. */
+export function leftover(schema: unknown): string | undefined {
+  for (const [path, node] of inside(schema)) {
+    const word = ["$ref", "$dynamicRef", "$id", "$schema", "$defs", "definitions"].find((key) => key in node);
+    if (word) return `${path}: ${word}`;
+  }
+  return undefined;
 }
 
 export const openaiProblem: Rule = (schema) =>
