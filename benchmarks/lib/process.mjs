@@ -22,24 +22,25 @@ export function start(file, args = [], { stdio = ["ignore", "pipe", "pipe"], nod
   return child;
 }
 
-/** Starts an HTTP server; it prints `READY <port>` once it listens. */
+/** Starts an HTTP server; it prints `READY <port>`, or several ports with commas between, once it listens. */
 export async function startHttp(file, args, options) {
   const child = start(file, args, options);
   let log = "";
   child.stderr.on("data", (data) => {
     log = (log + data).slice(-20_000);
   });
-  const port = await new Promise((resolve, reject) => {
+  const ports = await new Promise((resolve, reject) => {
     let out = "";
     child.stdout.on("data", (data) => {
       out = (out + data).slice(-1_000);
-      const ready = /^READY (\d+)/m.exec(out);
-      if (ready) resolve(Number(ready[1]));
+      const ready = /^READY ([\d,]+)$/m.exec(out);
+      if (ready) resolve(ready[1].split(",").map(Number));
     });
     child.once("exit", (code) => reject(new Error(`${file} ended with ${code}\n${log}`)));
   });
   return {
-    port,
+    port: ports[0],
+    ports,
     pid: child.pid,
     async stop() {
       const gone = new Promise((resolve) => child.once("exit", resolve));

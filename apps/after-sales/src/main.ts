@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { TenonError } from "@tenon/core";
+import { cleanText as clean, TenonError } from "@tenon/core";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { clean } from "./clean.ts";
 import { openDataDirectory } from "./data-directory.ts";
 import type { DeskFlags } from "./flags.ts";
 

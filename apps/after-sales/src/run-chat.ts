@@ -1,8 +1,8 @@
 import { resolveModel } from "@tenon/agent";
+import { openLines } from "@tenon/client/terminal";
 import { openDesk } from "./agent/desk.ts";
 import { openThreads } from "./agent/threads.ts";
 import { chat } from "./chat/chat.ts";
-import { openLines } from "./chat/lines.ts";
 import type { DeskFlags } from "./flags.ts";
 import { offlineRules } from "./offline/rules.ts";
 import { reachServers } from "./run-servers.ts";

@@ -160,6 +160,7 @@ export function scriptedClient(
     listTools: async (...servers) => (servers.length === 0 || servers.includes("shop") ? catalog : []),
     listPrompts: async () => [],
     listResources: async () => [],
+    listResourceTemplates: async () => [],
     callTool,
     dispatch: closed,
     readResources: closed,

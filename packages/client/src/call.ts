@@ -1,115 +1,37 @@
-import { type CallToolRequest, LOG_LEVEL_META_KEY, type LoggingLevel, type Tool } from "@modelcontextprotocol/client";
-import { ConfigError, ProtocolError } from "@tenon/core";
+import type { Tool } from "@modelcontextprotocol/client";
+import { ExecutionError, ProtocolError } from "@tenon/core";
 import type { ToolList } from "./catalog.ts";
-import type { Connection } from "./connection/connection.ts";
-import { cancelled, startDeadline, withSignal } from "./connection/deadline.ts";
-import type { Exchange } from "./connection/exchange.ts";
-import type { Server } from "./connection/server.ts";
-import { pause } from "./connection/time.ts";
-import { type Emit, progressEvent } from "./events.ts";
-import { linkSource, noteAsked, suspending } from "./marks.ts";
+import { linkSource, suspending } from "./marks.ts";
 import { declaresHeaders } from "./param-headers.ts";
-import type { PeerAnswers } from "./peer-requests.ts";
-import { askHandler, checkAnswers, parseQuestions } from "./questions.ts";
-import { asksForInput, checkResult, toToolResult } from "./results.ts";
-import type {
-  CallOptions,
-  ClientEvents,
-  ElicitationHandler,
-  ElicitationRequest,
-  EventSource,
-  Leg,
-  ToolCallRequest,
-  ToolResult,
-  WireResult,
-} from "./types.ts";
+import { checkAnswers } from "./questions.ts";
+import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
+import { answerByHandler, type Carried, untilFinal } from "./rounds.ts";
+import { checkArguments, checkOutput } from "./tool-checks.ts";
+import type { CallDriver, EventSource, Leg, ToolCallRequest, ToolResult, WireResult } from "./types.ts";
+import { IDLE_MS, sendRequest, TOTAL_MS, type WireContext, type WireRequest } from "./wire.ts";
 
-const IDLE_MS = 60_000;
-const TOTAL_MS = 600_000;
-const MAX_ROUNDS = 10;
-const STATE_ONLY_DELAY_MS = 100;
 /** JSON-RPC code of the revision: the headers do not repeat the parameters the server declares for them. */
 const HEADER_MISMATCH = -32_020;
 
 /** What a call needs besides its request. */
-export interface CallContext {
-  readonly server: Server;
+export interface CallContext extends WireContext {
   readonly tools: ToolList;
-  readonly emit: Emit;
-  readonly events: ClientEvents;
-  readonly elicitation: ElicitationHandler | "interrupt" | undefined;
-  readonly logLevel: LoggingLevel;
-  readonly options: Pick<CallOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog" | "driver">;
-  readonly peers: PeerAnswers;
-  readonly callId: string;
-}
-
-/** What a retry carries: the answers by key and the server's own state, returned as it came. */
-interface Round {
-  readonly inputResponses?: Record<string, unknown>;
-  readonly requestState?: string;
+  readonly driver: CallDriver | undefined;
+  /** The arguments as the caller gave them. */
+  readonly given: Readonly<Record<string, unknown>>;
 }
 
 /** The definition the SDK takes parameter headers from; an unknown tool has none until the server complains. */
 function definitionOf(tools: ToolList, name: string): Tool {
-  const known = tools.known.find((tool) => tool.wireName === name);
+  const known = tools.find(name);
   const inputSchema = known && declaresHeaders(known.inputSchema) ? known.inputSchema : { type: "object" };
   return { name, inputSchema } as Tool; // the catalog takes only schemas of type object
 }
 
-async function sendLeg(
-  context: CallContext,
-  request: ToolCallRequest,
-  source: EventSource,
-  round: Round,
-  connection: Connection,
-): Promise<WireResult> {
-  const { server, tools, emit, events, logLevel, options } = context;
-  const wantsLogs = events.onLog !== undefined || options.onLog !== undefined;
-  if (wantsLogs) await connection.askForLogs(logLevel);
-  const deadline = startDeadline({
-    server: server.name,
-    what: `tools/call ${request.name}`,
-    idleMs: options.timeoutMs ?? IDLE_MS,
-    totalMs: options.totalTimeoutMs ?? TOTAL_MS,
-    signal: request.signal,
-  });
-  const exchange: Exchange = {
-    call: { source, deadline, onLog: options.onLog },
-    headers: request.headers,
-    rawMethod: "tools/call",
-    onProgress: (progress) => {
-      deadline.touch();
-      const event = progressEvent(progress);
-      emit(events.onProgress, event, source);
-      emit(options.onProgress, event, source);
-    },
-  };
-  const level = wantsLogs && connection.era === "modern" ? { [LOG_LEVEL_META_KEY]: logLevel } : {};
-  const params = {
-    name: request.name,
-    arguments: { ...request.args },
-    _meta: { ...level, ...request.meta },
-    ...round,
-  } as CallToolRequest["params"]; // the SDK sends what a retry carries but its type for a first sending lacks it
-  try {
-    const answer: WireResult = await connection.exchange(exchange, ({ timeout }) =>
-      connection.sdk.callTool(params, {
-        timeout,
-        signal: deadline.signal,
-        headers: { ...request.headers },
-        allowInputRequired: true,
-        toolDefinition: definitionOf(tools, request.name),
-        // only to have the SDK ask for progress; it is taken from the exchange
-        onprogress: () => {},
-      }),
-    );
-    return asksForInput(answer) ? answer : checkResult(server.name, request.name, exchange.raw ?? answer);
-  } catch (error) {
-    throw deadline.error ?? error;
-  } finally {
-    deadline.end();
-  }
+/** Whether the server says that sending this call twice does no harm. */
+function mayRepeat(tools: ToolList, name: string): boolean {
+  const annotations = tools.find(name)?.annotations;
+  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
 }
 
 function mismatch(error: unknown): boolean {
@@ -117,103 +39,81 @@ function mismatch(error: unknown): boolean {
   return "code" in error.data && error.data.code === HEADER_MISMATCH;
 }
 
+/** Milliseconds of a call's time that may go into learning its tool's definition: half of it. */
+function listLimit({ options }: CallContext): number {
+  return Math.min(options.timeoutMs ?? IDLE_MS, options.totalTimeoutMs ?? TOTAL_MS) / 2;
+}
+
 /** One leg, with the retries that are safe. @throws TenonError */
 async function send(
   context: CallContext,
   request: ToolCallRequest,
-  source: EventSource,
-  round: Round,
-): Promise<WireResult> {
+  wire: WireRequest,
+  carried: Carried,
+  round: number,
+) {
   const { server, tools } = context;
-  const { signal } = request;
-  const what = `tools/call ${request.name}`;
-  let sent = false;
-  const run = () =>
-    server.use(what, (connection) => {
-      if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
-      sent = true;
-      return sendLeg(context, request, source, round, connection);
-    });
-  // the signal must also end the wait for a connection
-  const bounded = () => withSignal(run(), signal, () => cancelled(server.name, what, signal.reason, sent));
-  try {
-    return await bounded();
-  } catch (error) {
+  const before = async () => {
+    const spent = await tools.prepare(listLimit(context));
+    await tools.admit(request.name);
+    // a retry carries the arguments that were checked
+    if (round === 0) await checkArguments(tools, server.name, request.name, request.args, context.given);
+    return spent;
+  };
+  const safe = () => mayRepeat(tools, request.name);
+  const sending = () => sendRequest(context, wire, carried, { before, safe, inTurn: true });
+  const answer = await sending().catch(async (error: unknown) => {
     if (!mismatch(error)) throw error;
     // refused before it ran, because the tool's definition is unknown or old here
     tools.expire();
     await tools.get();
-    return bounded();
-  }
-}
-
-async function answer(
-  context: CallContext,
-  request: ToolCallRequest,
-  source: EventSource,
-  questions: Record<string, ElicitationRequest>,
-  leg: Leg,
-): Promise<Record<string, unknown>> {
-  const { elicitation, options, server } = context;
-  for (const question of Object.values(questions)) context.emit(context.events.onElicitation, question, source);
-  if (options.driver) {
-    return checkAnswers(server.name, questions, await suspending(options.driver.answer(questions, leg)));
-  }
-  if (elicitation === undefined || elicitation === "interrupt") {
-    const why = elicitation
-      ? 'elicitation is "interrupt" and this call brought no driver'
-      : "no elicitation handler is set";
-    throw new ConfigError(`server "${server.name}" asks a question in tool "${request.name}", but ${why}`, {
-      code: "no_answerer",
-      server: server.name,
-    });
-  }
-  const onAbort = () => cancelled(server.name, `tools/call ${request.name}`, request.signal.reason, true);
-  const answers: Record<string, unknown> = {};
-  // one after the other: a person answers one form at a time
-  for (const [key, question] of Object.entries(questions)) {
-    answers[key] = await askHandler(elicitation, question, source, request.signal, onAbort);
-  }
-  return answers;
+    return sending();
+  });
+  return asksForInput(answer) ? answer : checkResult(server.name, request.name, answer);
 }
 
 /**
- * The innermost layer: sends the call and answers its questions, round by round, until the result is final (revision
- * 2026-07-28, multi-round-trip requests).
+ * The innermost layer: checks the arguments, sends the call, answers its questions and checks what comes back.
  * @throws TenonError
  */
 export async function callOnWire(context: CallContext, request: ToolCallRequest): Promise<ToolResult> {
-  const { server, callId, options } = context;
-  const source: EventSource = Object.freeze({ server: server.name, tool: request.name, callId });
+  const { server, tools, callId, driver, elicitation, peers } = context;
+  const { name, args, headers, meta, signal } = request;
+  const source: EventSource = Object.freeze({ server: server.name, tool: name, callId });
   linkSource(source, request.runtime);
-  let carried: () => Round | Promise<Round> = () => ({});
-  for (let round = 0; round <= MAX_ROUNDS; round++) {
-    const leg: Leg = { server: server.name, tool: request.name, args: request.args, round };
-    const current = carried;
-    // a driver that knows the answer of this leg already never asks for what it would carry
-    const sendThis = async () => send(context, request, source, await current());
-    const result = await (options.driver ? options.driver.leg(sendThis, leg) : sendThis());
-    if (!asksForInput(result)) return toToolResult(result);
-    noteAsked(source);
-    const state = result.requestState === undefined ? {} : { requestState: result.requestState };
-    const { own, rest } = context.peers.split(result.inputRequests ?? {});
-    const questions = parseQuestions(server.name, rest);
-    if (Object.keys({ ...own, ...questions }).length === 0) {
-      await withSignal(pause(STATE_ONLY_DELAY_MS), request.signal, () =>
-        cancelled(server.name, `tools/call ${request.name}`, request.signal.reason, true),
-      );
-      carried = () => state;
-    } else {
-      const asks = Object.keys(questions).length > 0;
-      const answers = asks ? await answer(context, request, source, questions, leg) : {};
-      carried = async () => ({
-        inputResponses: { ...answers, ...(await context.peers.answer(own, source, request.signal)) },
-        ...state,
-      });
-    }
+  const what = `tools/call ${name}`;
+  const definition = () => definitionOf(tools, name);
+  const params = { name, arguments: { ...args } };
+  const wire: WireRequest = { method: "tools/call", what, params, headers, meta, signal, source, definition };
+  const legOf = (round: number): Leg => ({ server: server.name, tool: name, args, round });
+  try {
+    const { final } = await untilFinal<WireResult>({
+      server: server.name,
+      what,
+      signal,
+      source,
+      peers,
+      expectHosts: server.config.expectHosts,
+      send: (carried, round) => {
+        const sendThis = async () => send(context, request, wire, await carried(), round);
+        return driver ? driver.leg(sendThis, legOf(round)) : sendThis();
+      },
+      answer: async (questions, round) => {
+        for (const question of Object.values(questions)) context.emit(context.events.onElicitation, question, source);
+        if (driver) {
+          return checkAnswers(server.name, questions, await suspending(driver.answer(questions, legOf(round))));
+        }
+        const suspends = "this call brought no driver";
+        return answerByHandler(elicitation, questions, { what, source, signal, suspends });
+      },
+    });
+    const result = toToolResult(final as Exclude<WireResult, { resultType: "input_required" }>); // untilFinal ends with no question
+    if (result.isError) return result;
+    // a leg may have been remembered by another process, which knew the definition
+    await tools.prepare(listLimit(context)).catch(() => {});
+    return await checkOutput(tools, server.name, name, result);
+  } catch (error) {
+    if (error instanceof ExecutionError && error.code === "invalid_arguments") return problemResult(error);
+    throw error;
   }
-  throw new ProtocolError(
-    `tool "${request.name}" of server "${server.name}" still asks after ${MAX_ROUNDS} rounds of answers; it was given up`,
-    { code: "too_many_rounds", server: server.name, maybeExecuted: true },
-  );
 }

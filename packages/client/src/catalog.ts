@@ -1,78 +1,65 @@
-import { isRecord, type JsonObject, type ProtocolError, type TenonError } from "@tenon/core";
+import { isDeepStrictEqual } from "node:util";
+import { ConfigError, ConnectionError, ProtocolError, type TenonError } from "@tenon/core";
+import { MAX_TTL_MS } from "./cache.ts";
 import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
+import { bounded } from "./connection/time.ts";
+import { type Problem, parseTools, schemaProblems, type WireTool } from "./definitions.ts";
+import { makeFilter, type ToolFilter } from "./filters.ts";
 import { nameTools } from "./names.ts";
-import { fetchAll, recordAt, textAt } from "./pages.ts";
-import { headerProblem } from "./param-headers.ts";
-import type { CatalogTool, Naming, ServerInfo } from "./types.ts";
+import { fetchAll } from "./pages.ts";
+import type { Gate } from "./trust/gate.ts";
+import type { CatalogTool, Naming } from "./types.ts";
 
-/** A tool as its server describes it, before it has a model-side name. */
-export type WireTool = Omit<CatalogTool, "name">;
-
-type Problem = ServerInfo["problems"][number];
-
-/** Reads one definition; a string says why it cannot be used. */
-function parseTool(server: string, item: unknown, overHttp: boolean): WireTool | string {
-  if (!isRecord(item)) return "the definition is not an object";
-  if (typeof item.name !== "string" || item.name === "") return "it has no name";
-  const schema = item.inputSchema;
-  if (!isRecord(schema)) return "it has no inputSchema object";
-  if (schema.type !== "object") {
-    return `its inputSchema must have "type": "object", found ${JSON.stringify(schema.type) ?? "none"}`;
-  }
-  const { outputSchema } = item;
-  if (outputSchema !== undefined && !isRecord(outputSchema)) return "its outputSchema is not an object";
-  const problem = overHttp ? headerProblem(schema) : undefined;
-  if (problem) return problem;
-  const annotations = recordAt(item, "annotations");
-  const title = textAt(item, "title") ?? textAt(annotations, "title");
-  return Object.freeze({
-    server,
-    wireName: item.name,
-    ...(title !== undefined && { title }),
-    description: textAt(item, "description") ?? "",
-    inputSchema: schema as JsonObject, // it came as JSON
-    ...(outputSchema !== undefined && { outputSchema: outputSchema as JsonObject }), // it came as JSON
-    annotations,
-    meta: recordAt(item, "_meta"),
-  });
-}
-
-/** The usable tools among raw definitions, by name in code-unit order, and what is wrong with the rest. */
-export function parseTools(
-  server: string,
-  items: readonly unknown[],
-  overHttp: boolean,
-): { tools: WireTool[]; problems: Problem[] } {
-  const tools = new Map<string, WireTool>();
-  const problems: Problem[] = [];
-  for (const [index, item] of items.entries()) {
-    const name = isRecord(item) && typeof item.name === "string" && item.name !== "" ? item.name : `#${index + 1}`;
-    const tool = parseTool(server, item, overHttp);
-    if (typeof tool === "string") problems.push({ tool: name, reason: tool });
-    else if (tools.has(name))
-      problems.push({ tool: name, reason: "the server lists two tools with this name; the first is used" });
-    else tools.set(name, tool);
-  }
-  const sorted = [...tools.values()].sort((a, b) => (a.wireName < b.wireName ? -1 : a.wireName > b.wireName ? 1 : 0));
-  return { tools: sorted, problems };
-}
+/** Milliseconds a first call waits for the definitions, and until a failed attempt is repeated. */
+const PREPARE_MS = 5_000;
+const AGAIN_MS = 60_000;
+/** Milliseconds a list of the older revision is kept when its server does not announce changes. */
+const UNANNOUNCED_MS = 60_000;
+const MAX_DOUBTS = 1_000;
 
 /** The tools of one server, cached for as long as its connection and its own word allow. */
 export class ToolList {
   readonly #server: Server;
-  #tools: readonly WireTool[] = [];
+  readonly #gate: Gate | undefined;
+  #all: readonly WireTool[] = [];
+  #offered: readonly WireTool[] = [];
+  #ambiguous: ReadonlySet<string> = new Set();
+  #problems: readonly Problem[] = [];
+  readonly #doubts = new Map<string, Problem>();
+  #filter: Promise<ToolFilter | undefined> | undefined;
   #connection: Connection | undefined;
   #freshUntil = 0;
+  #tried = Number.NEGATIVE_INFINITY;
+  #watched = false;
   #fetching: Promise<readonly WireTool[]> | undefined;
 
-  constructor(server: Server) {
+  constructor(server: Server, gate?: Gate) {
     this.#server = server;
+    this.#gate = gate;
   }
 
-  /** The tools as last seen. */
+  /** The offered tools as last seen. */
   get known(): readonly WireTool[] {
-    return this.#tools;
+    return this.#offered;
+  }
+
+  /** What is wrong with the list as last seen. */
+  get problems(): readonly Problem[] {
+    return this.#problems;
+  }
+
+  /** The definition of a tool as last seen, offered or not. */
+  find(name: string): WireTool | undefined {
+    return this.#all.find(({ wireName }) => wireName === name);
+  }
+
+  /** The definition of a tool; the server is asked where it is not known yet. */
+  async define(name: string): Promise<WireTool | undefined> {
+    const known = this.find(name);
+    if (known) return known;
+    await this.get();
+    return this.find(name);
   }
 
   /** Makes the next `get` ask the server. */
@@ -88,6 +75,86 @@ export class ToolList {
     return this.#fetching;
   }
 
+  /** The same for whoever shows the list, and wants to hear from now on that it changed. */
+  async watch(): Promise<readonly WireTool[]> {
+    this.#watched = true;
+    const tools = await this.get();
+    // a request that was under way already may not have known
+    this.#connection?.watchTools(() => this.expire());
+    return tools;
+  }
+
+  /**
+   * Makes sure that definitions are known before a call relies on them. A server that cannot list, or not in time, is
+   * called all the same: it has the last word on its arguments.
+   * @param limitMs how long the list may take
+   * @returns milliseconds spent on the list
+   * @throws TenonError when there is no connection
+   */
+  async prepare(limitMs: number): Promise<number> {
+    if (this.#connection || Date.now() - this.#tried < AGAIN_MS) return 0;
+    await this.#server.connection();
+    const began = Date.now();
+    this.#tried = began;
+    try {
+      await bounded(this.get(), Math.min(limitMs, PREPARE_MS));
+    } catch (error) {
+      // without a connection nothing can be called either; a refused list may only lack what an interceptor adds to calls
+      if (error instanceof ConnectionError && error.maybeExecuted === false) throw error;
+    }
+    return Date.now() - began;
+  }
+
+  /**
+   * Refuses a call of a tool that is not offered, or whose name stands for several.
+   * @throws ConfigError `tool_not_allowed`, ProtocolError `ambiguous_tool`
+   */
+  async admit(name: string): Promise<void> {
+    const server = this.#server.name;
+    this.#filter ??= makeFilter(this.#server.config);
+    const reason = (await this.#filter)?.refusal(this.find(name) ?? { wireName: name, annotations: {} });
+    if (reason) {
+      throw new ConfigError(
+        `tool "${name}" of server "${server}" may not be called: in the server's configuration, ${reason}`,
+        {
+          code: "tool_not_allowed",
+          server,
+          data: { tool: name },
+        },
+      );
+    }
+    if (!this.#ambiguous.has(name)) return;
+    const problem = this.#problems.find(({ tool }) => tool === name);
+    throw new ProtocolError(
+      `tool "${name}" of server "${server}" cannot be called: ${problem?.reason ?? "its name is not unique"}`,
+      {
+        code: "ambiguous_tool",
+        server,
+        maybeExecuted: false,
+        data: { tool: name },
+      },
+    );
+  }
+
+  /** Notes what turned out about a tool when it was used; shown by `client.servers()`. */
+  doubt(tool: string, reason: string): void {
+    const key = `${tool}\n${reason}`;
+    if (this.#doubts.has(key) || this.#doubts.size >= MAX_DOUBTS) return;
+    this.#doubts.set(key, { tool, reason });
+    this.#report();
+  }
+
+  /** Takes back what was noted about it. */
+  settle(tool: string): void {
+    const keys = [...this.#doubts].filter(([, doubt]) => doubt.tool === tool).map(([key]) => key);
+    for (const key of keys) this.#doubts.delete(key);
+    if (keys.length > 0) this.#report();
+  }
+
+  #report(): void {
+    this.#server.report([...this.#problems, ...this.#doubts.values()]);
+  }
+
   async #get(): Promise<readonly WireTool[]> {
     try {
       return await this.#server.use("tools/list", (connection) => this.#fetch(connection), true);
@@ -99,25 +166,54 @@ export class ToolList {
   }
 
   async #fetch(connection: Connection): Promise<readonly WireTool[]> {
-    if (connection === this.#connection && Date.now() < this.#freshUntil) return this.#tools;
+    if (connection === this.#connection && Date.now() < this.#freshUntil) return this.#offered;
+    const before = this.#connection;
     // before the request: a change announced while it runs must not be lost
-    this.#connection = connection;
     this.#freshUntil = Number.POSITIVE_INFINITY;
-    connection.onToolsChanged = () => this.expire();
+    // the older revision announces without being asked; a call alone is no reason to ask
+    if (this.#watched || connection.era === "legacy") connection.watchTools(() => this.expire());
     try {
-      const none = connection.sdk.getServerCapabilities()?.tools === undefined;
-      const { items, ttlMs } = none ? { items: [] } : await fetchAll(connection, "tools/list");
-      const overHttp = connection.era === "modern" && "url" in connection.config;
-      const { tools, problems } = parseTools(this.#server.name, items, overHttp);
-      if (connection.era === "modern")
-        this.#freshUntil = Math.min(this.#freshUntil, Date.now() + Math.max(0, ttlMs ?? 0));
-      this.#tools = tools;
-      this.#server.report(problems);
-      return tools;
+      const capability = connection.sdk.getServerCapabilities()?.tools;
+      const { items, freshness } = capability
+        ? await fetchAll(connection, "tools/list")
+        : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
+      this.#connection = connection;
+      if (connection.era === "modern") this.#keepFor(freshness.ttlMs ?? 0);
+      // the older revision has no such word: without announcements nothing else says that a list is old
+      else if (!capability?.listChanged || !connection.hearsChanges) this.#keepFor(UNANNOUNCED_MS);
+      await this.#take(items, connection.era === "modern" && "url" in connection.config, connection !== before);
+      return this.#offered;
     } catch (error) {
       this.expire();
       throw error;
     }
+  }
+
+  #keepFor(ms: number): void {
+    this.#freshUntil = Math.min(this.#freshUntil, Date.now() + ms);
+  }
+
+  async #take(items: readonly unknown[], overHttp: boolean, anew: boolean): Promise<void> {
+    this.#filter ??= makeFilter(this.#server.config);
+    const filter = await this.#filter;
+    const { tools, problems, ambiguous } = parseTools(this.#server.name, items, overHttp);
+    const known = new Map(this.#all.map((tool) => [tool.wireName, tool]));
+    // a definition that did not change stays the same object: what was compiled for it stays too
+    this.#all = tools.map((tool) => {
+      const old = known.get(tool.wireName);
+      return old && isDeepStrictEqual(old, tool) ? old : tool;
+    });
+    if (anew || this.#all.some((tool) => known.get(tool.wireName) !== tool)) this.#doubts.clear();
+    const selected = filter ? this.#all.filter((tool) => filter.refusal(tool) === undefined) : this.#all;
+    const admitted = await this.#gate?.admit(this.#server.name, { tools: selected, problems });
+    this.#offered = admitted?.tools ?? selected;
+    this.#ambiguous = ambiguous;
+    const idle = (filter?.idle(this.#all) ?? []).map((pattern) => ({
+      tool: pattern,
+      reason: "include names it, but the server has no such tool",
+    }));
+    this.#problems = [...(admitted?.problems ?? problems), ...this.#offered.flatMap(schemaProblems), ...idle];
+    this.#report();
   }
 }
 

@@ -1,37 +1,54 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@tenon/core";
+import { AnswerCache } from "./cache.ts";
 import { callOnWire } from "./call.ts";
 import { mergeTools, ToolList } from "./catalog.ts";
 import type { ConnectionHooks } from "./connection/connection.ts";
+import { Pools } from "./connection/pool.ts";
 import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
 import { answerLegacyQuestion } from "./legacy-questions.ts";
 import { nextClient, noteCall } from "./marks.ts";
 import { runOnion, showTools } from "./onion.ts";
-import { checkCallOptions, checkClientOptions } from "./options.ts";
+import { checkCallOptions, checkClientOptions, checkReadOptions } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./peer-requests.ts";
 import { createRequest } from "./request.ts";
-import { getPromptOf, listPromptsOf, listResourcesOf, readResource } from "./resources.ts";
+import {
+  getPromptOf,
+  inTurns,
+  listPromptsOf,
+  listResourcesOf,
+  listResourceTemplatesOf,
+  readResource,
+} from "./resources.ts";
 import { isToolResult, resultError } from "./results.ts";
+import { MAX_RESULT_BYTES, withRoom } from "./size.ts";
+import { Gate, pinOptions } from "./trust/gate.ts";
+import { grantedResources } from "./trust/grants.ts";
 import type {
   CallOptions,
   CatalogPrompt,
   CatalogResource,
+  CatalogResourceTemplate,
   CatalogTool,
   Client,
   ClientEvents,
   ClientOptions,
   PromptMessage,
+  ReadOptions,
   ResourceBlob,
+  ServerConfig,
   ServerInfo,
   ToolCallOutcome,
   ToolCallRequest,
   ToolRuntime,
 } from "./types.ts";
+import type { WireContext } from "./wire.ts";
 
 const INFO = { name: "tenon", version: "0.1.0" };
-const CLOSE_MS = 1_900;
+const CLOSE_MS = 1_700;
+const CLOSE_POOLS_MS = 200;
 /** Interceptors may ask a person; where the call names no limit, this is theirs, in milliseconds. */
 const INTERCEPTORS_MS = 600_000;
 
@@ -39,6 +56,12 @@ const INTERCEPTORS_MS = 600_000;
 interface Entry {
   readonly server: Server;
   readonly tools: ToolList;
+  readonly cache: AnswerCache;
+}
+
+/** The server's own limit for a call, where its configuration has one. */
+function timeoutOf({ timeoutMs }: ServerConfig): { timeoutMs?: number } {
+  return timeoutMs === undefined ? {} : { timeoutMs };
 }
 
 function closedError(): ConnectionError {
@@ -53,7 +76,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #peers: PeerAnswers;
   readonly #number = nextClient();
   readonly #entries = new Map<string, Entry>();
+  readonly #pools = new Pools();
   readonly #abort = new AbortController();
+  readonly #gate: Gate;
   #routes = new Map<string, CatalogTool>();
   #calls = 0;
   #closing: Promise<void> | undefined;
@@ -66,9 +91,18 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     this.#peers = createPeerAnswers(options);
     const { elicitation } = options;
     this.elicitation = elicitation === undefined ? "none" : elicitation === "interrupt" ? "interrupt" : "callback";
+    const { servers, onFirstStart } = options;
+    const pin = pinOptions(options.pin);
+    this.#gate = new Gate({ servers, pin, onFirstStart, signal: this.#abort.signal });
     const hooks: ConnectionHooks = {
+      beforeOpen: (server, config) => this.#gate.start(server, config),
       info: options.info ?? INFO,
       elicitation: elicitation !== undefined,
+      pools: this.#pools,
+      onStderr:
+        this.#events.onLog &&
+        ((server, data) => this.#emit(this.#events.onLog, { level: "info", logger: "stderr", data }, { server })),
+      onCatalogChanged: (server) => this.#emit(this.#events.onCatalogChanged, { server }),
       peers: this.#peers,
       onLog: (server, { level, logger, data }, call) => {
         const event = { level, ...(logger !== undefined && { logger }), data };
@@ -77,19 +111,20 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
         this.#emit(call?.onLog, event, source);
       },
       onQuestion: (server, params, calls, signal) =>
-        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal, (question, source) =>
-          this.#emit(this.#events.onElicitation, question, source),
-        ),
+        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal, {
+          expectHosts: options.servers[server]?.expectHosts,
+          onQuestion: (question, source) => this.#emit(this.#events.onElicitation, question, source),
+        }),
     };
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
-      const server = new Server(name, config, hooks, onState);
-      this.#entries.set(name, { server, tools: new ToolList(server) });
+      const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
+      this.#entries.set(name, { server, tools: new ToolList(server, this.#gate), cache: new AnswerCache() });
     }
   }
 
   async listTools(...servers: string[]): Promise<readonly CatalogTool[]> {
-    const found = await this.#fromAll(servers, ({ tools }) => tools.get());
+    const found = await this.#fromAll(servers, ({ tools }) => tools.watch());
     // names are made over everything known, so that asking for one server gives the names of the whole catalog
     const known = [...this.#entries.values()].flatMap(({ tools }) => tools.known);
     const named = mergeTools(known, this.#options.naming ?? "prefixed", [...this.#entries.keys()]);
@@ -100,12 +135,18 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   async listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]> {
-    const found = await this.#fromAll(servers, ({ server }) => listPromptsOf(server));
+    const found = await this.#fromAll(servers, (entry) => listPromptsOf(entry));
     return found.flatMap(({ value }) => value);
   }
 
   async listResources(...servers: string[]): Promise<readonly CatalogResource[]> {
-    const found = await this.#fromAll(servers, ({ server }) => listResourcesOf(server));
+    const found = await this.#fromAll(servers, (entry) => listResourcesOf(entry));
+    const granted = ({ server, uri }: CatalogResource) => this.#granted(server, [uri], false).length > 0;
+    return found.flatMap(({ value }) => value).filter(granted);
+  }
+
+  async listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]> {
+    const found = await this.#fromAll(servers, (entry) => listResourceTemplatesOf(entry));
     return found.flatMap(({ value }) => value);
   }
 
@@ -117,23 +158,17 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   ): Promise<ToolCallOutcome<Extra>> {
     checkCallOptions(options);
     const entry = this.#entry(server);
-    const context = {
-      ...entry,
-      emit: this.#emit,
-      events: this.#events,
-      elicitation: this.#options.elicitation,
-      logLevel: this.#options.logLevel ?? ("info" as const),
-      options,
-      peers: this.#peers,
-      callId: `call-${++this.#calls}`,
-    };
+    const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     noteCall(runtime, this.#number);
-    const find = (name: string) => entry.tools.known.find(({ wireName }) => wireName === name);
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
-      core: (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner),
+      core: async (inner: ToolCallRequest<Runtime>) => {
+        await entry.tools.admit(inner.name);
+        await this.#gate.permit(server, inner.name, entry.tools, inner.signal);
+        return callOnWire(context, inner);
+      },
       signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
       limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,
       request: (signal) =>
@@ -146,7 +181,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
           meta: options.meta ?? {},
           runtime,
           signal,
-          define: async (name) => find(name) ?? (await entry.tools.get()).find(({ wireName }) => wireName === name),
+          define: (name) => entry.tools.define(name),
         }),
     });
     if (this.#options.toolErrors === "throw" && isToolResult(outcome) && outcome.isError) {
@@ -174,15 +209,28 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     throw new ConfigError(`there is no tool "${name}"; ${hint}`, { code: "unknown_tool", data: { name, near } });
   }
 
-  async readResources(server: string, uris?: readonly string[]): Promise<readonly ResourceBlob[]> {
+  async readResources(
+    server: string,
+    uris?: readonly string[],
+    options: ReadOptions = {},
+  ): Promise<readonly ResourceBlob[]> {
+    checkReadOptions(options, "readResources");
     const entry = this.#entry(server);
-    const wanted = uris ?? (await listResourcesOf(entry.server)).map(({ uri }) => uri);
-    const blobs = await Promise.all(wanted.map((uri) => readResource(entry.server, uri)));
-    return blobs.flat();
+    const listed = uris ?? (await listResourcesOf(entry)).map(({ uri }) => uri);
+    const wanted = this.#granted(server, listed, uris !== undefined);
+    const read = (uri: string) =>
+      readResource(this.#context(entry, options), entry.cache, uri, options, this.#abort.signal);
+    return (await inTurns(wanted, read)).flat();
   }
 
-  async getPrompt(server: string, name: string, args: Record<string, string> = {}): Promise<readonly PromptMessage[]> {
-    return getPromptOf(this.#entry(server).server, name, args);
+  async getPrompt(
+    server: string,
+    name: string,
+    args: Record<string, string> = {},
+    options: ReadOptions = {},
+  ): Promise<readonly PromptMessage[]> {
+    checkReadOptions(options, "getPrompt");
+    return getPromptOf(this.#context(this.#entry(server), options), name, args, options, this.#abort.signal);
   }
 
   servers(): readonly ServerInfo[] {
@@ -194,12 +242,32 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       this.#abort.abort(closedError());
       const all = [...this.#entries.values()].map(({ server }) => server.close());
       await bounded(Promise.allSettled(all), CLOSE_MS);
+      await bounded(this.#pools.close(), CLOSE_POOLS_MS);
     })();
     return this.#closing;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #granted(server: string, uris: readonly string[], strict: boolean): readonly string[] {
+    return grantedResources(server, this.#options.servers[server]?.grants, uris, strict);
+  }
+
+  /** What one request needs of this client. */
+  #context({ server }: Entry, options: ReadOptions): WireContext {
+    return {
+      server,
+      emit: this.#emit,
+      events: this.#events,
+      elicitation: this.#options.elicitation,
+      peers: this.#peers,
+      logLevel: this.#options.logLevel ?? "info",
+      maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
+      options: { ...timeoutOf(server.config), ...options },
+      callId: `call-${++this.#calls}`,
+    };
   }
 
   #entry(name: string): Entry {
@@ -226,7 +294,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       if (!server) continue;
       if (outcome.status === "fulfilled") found.push({ name: server.name, value: outcome.value });
       // everything below throws Tenon's errors only
-      else if (server.config.required || server.closed) throw outcome.reason as TenonError;
+      // a damaged lock file is nobody's outage: it must not look like servers without tools
+      else if (server.config.required || server.closed || outcome.reason?.code === "bad_lock")
+        throw outcome.reason as TenonError;
     }
     return found;
   }

@@ -20,6 +20,14 @@ function cannotInterrupt(server: string): ProtocolError {
   );
 }
 
+/** What else goes with a question. */
+export interface LegacyAsking {
+  /** Where the server may send a person. */
+  readonly expectHosts: readonly string[] | undefined;
+  /** Told what is asked. */
+  readonly onQuestion: (question: ElicitationRequest, source: EventSource) => void;
+}
+
 /**
  * Answers a question that a legacy server pushed inside a call. The clocks of the calls it may belong to stand still
  * meanwhile. When it cannot be answered, the server gets a JSON-RPC error and the call, where it is known, fails with
@@ -31,14 +39,14 @@ export async function answerLegacyQuestion(
   params: ElicitRequest["params"],
   calls: readonly ActiveCall[],
   signal: AbortSignal,
-  onQuestion: (question: ElicitationRequest, source: EventSource) => void,
+  { expectHosts, onQuestion }: LegacyAsking,
 ): Promise<ElicitResult> {
   const [call] = calls.length === 1 ? calls : [];
   for (const { source } of calls) noteAsked(source);
   const resume = calls.map(({ deadline }) => deadline.pause());
   try {
     if (elicitation === "interrupt") throw cannotInterrupt(server);
-    const question = parseQuestion(server, params);
+    const question = parseQuestion(server, params, expectHosts);
     onQuestion(question, call?.source ?? { server });
     const until = call ? AbortSignal.any([signal, call.deadline.signal]) : signal;
     const onAbort = () => call?.deadline.error ?? cancelled(server, "a question", until.reason, true);

@@ -36,6 +36,18 @@ describe("model-side names", () => {
     const names = nameTools([tool("a", "x"), tool("b", "x")], () => "same", ["a", "b"]);
     expect(new Set(names).size).toBe(2);
   });
+  it("of tools that are called like other tools' marked names are kept apart", () => {
+    const [marked = ""] = nameTools([tool("s", "a.b")], "prefixed", ["s"]);
+    const tools = [tool("s", "a.b"), tool("s", marked.slice("mcp_s_".length))];
+    const names = nameTools(tools, "prefixed", ["s"]);
+    expect(new Set(names).size).toBe(2);
+    for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+    const third = [...tools, ...names.map((name) => tool("s", name.slice("mcp_s_".length)))];
+    expect(new Set(nameTools(third, "prefixed", ["s"])).size).toBe(4);
+  });
+  it("must be texts", () => {
+    expect(() => nameTools([tool("a", "x")], () => undefined as never, ["a"])).toThrow(/must return a text/);
+  });
   it("plain refuses a collision and names both", () => {
     expect(() => nameTools([tool("a", "echo"), tool("b", "echo")], "plain", ["a", "b"])).toThrow(
       '"echo" of server "a" and "echo" of server "b"',

@@ -1,12 +1,18 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
-import type { ClientOptions, ServerConfig } from "./types.ts";
+import { checkSandbox } from "./connection/launch.ts";
+import { checkSelection } from "./filters.ts";
+import { pinOptions } from "./trust/gate.ts";
+import { checkTrust } from "./trust/options.ts";
+import type { CallOptions, ClientOptions, ReadOptions, ServerConfig } from "./types.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-const EVENTS = ["onProgress", "onLog", "onElicitation", "onServerState", "onHandlerError"];
-const COMMON = ["required", "connectTimeoutMs"];
-const KINDS = {
-  url: ["url", "headers", ...COMMON],
-  command: ["command", "args", "env", "cwd", ...COMMON],
+const EVENTS = ["onProgress", "onLog", "onElicitation", "onCatalogChanged", "onServerState", "onHandlerError"];
+const COMMON = ["required", "connectTimeoutMs", "timeoutMs", "include", "exclude", "expectHosts", "grants"];
+const SIZES = ["connectTimeoutMs", "timeoutMs", "maxResponseBytes", "concurrency"] as const;
+/** The options a configured server may have, by what it is reached by. */
+export const SERVER_KEYS = {
+  url: ["url", "headers", "socketPath", "ca", "maxResponseBytes", ...COMMON],
+  command: ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", ...COMMON],
   transport: ["transport", ...COMMON],
 };
 
@@ -31,27 +37,37 @@ function checkUrl(url: unknown, where: string): void {
   }
 }
 
-function checkServer(config: ServerConfig, where: string): void {
+/** Refuses a server's configuration that `createClient` would not understand. @throws ConfigError */
+export function checkServer(config: ServerConfig, where: string): void {
   if (!isRecord(config)) wrong(`${where} must be an object with url, command or transport`);
   const kinds = (["url", "command", "transport"] as const).filter((kind) => kind in config);
   const [kind] = kinds;
   // a misspelt key is the likelier reason for a missing kind
-  if (!kind) checkOptions(config, [...new Set(Object.values(KINDS).flat())], where);
+  if (!kind) checkOptions(config, [...new Set(Object.values(SERVER_KEYS).flat())], where);
   if (!kind || kinds.length > 1) {
     wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
   }
-  checkOptions(config, KINDS[kind], where);
-  const { connectTimeoutMs } = config;
-  if (connectTimeoutMs !== undefined && !(connectTimeoutMs > 0)) {
-    wrong(`${where}.connectTimeoutMs must be a positive number of milliseconds, got ${connectTimeoutMs}`);
+  checkOptions(config, SERVER_KEYS[kind], where);
+  const given: Record<string, unknown> = { ...config };
+  for (const key of SIZES) {
+    const value = given[key];
+    if (value === undefined || (typeof value === "number" && value > 0)) continue;
+    wrong(`${where}.${key} must be a positive number, got ${JSON.stringify(value)}`);
   }
+  checkTrust(config, where);
+  checkSelection(config, where);
   if ("url" in config) {
     checkUrl(config.url, where);
     checkTexts(config.headers, `${where}.headers`);
+    for (const [key, value] of Object.entries({ socketPath: config.socketPath, ca: config.ca })) {
+      const texts: unknown[] = key === "ca" && Array.isArray(value) ? value : [value ?? ""];
+      if (!texts.every((text) => typeof text === "string")) wrong(`${where}.${key} must be a text`);
+    }
   } else if ("command" in config) {
     if (typeof config.command !== "string" || config.command === "") wrong(`${where}.command must be a text`);
     if (config.args !== undefined && !Array.isArray(config.args)) wrong(`${where}.args must be a list of texts`);
     checkTexts(config.env, `${where}.env`);
+    checkSandbox(config.sandbox, `${where}.sandbox`);
   } else if (typeof config.transport !== "function") {
     wrong(`${where}.transport must be a function that makes a transport`);
   }
@@ -66,9 +82,25 @@ function checkChoice(value: unknown, choices: readonly string[], where: string):
  * Refuses what `createClient` would not understand.
  * @throws ConfigError `unknown_option` with "did you mean", or `invalid_option`
  */
-export function checkClientOptions<Options extends object>(options: Options & Pick<ClientOptions, "servers">): void {
+export function checkClientOptions<Options extends object>(
+  options: Options & Pick<ClientOptions, "servers" | "pin">,
+): void {
   const where = "createClient(options)";
-  const known = "servers interceptors events elicitation sampling roots naming toolErrors logLevel info".split(" ");
+  const known = [
+    "servers",
+    "interceptors",
+    "events",
+    "elicitation",
+    "sampling",
+    "roots",
+    "naming",
+    "toolErrors",
+    "logLevel",
+    "maxResultBytes",
+    "info",
+    "pin",
+    "onFirstStart",
+  ];
   checkOptions(options, known, where);
   const given: Record<string, unknown> = { ...options };
   if (!isRecord(given.servers)) wrong(`${where}.servers must be an object of server configurations`);
@@ -91,12 +123,30 @@ export function checkClientOptions<Options extends object>(options: Options & Pi
     }
   }
   if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
+  pinOptions(options.pin);
+  if (given.onFirstStart !== undefined && typeof given.onFirstStart !== "function") {
+    wrong(`${where}.onFirstStart must be a function`);
+  }
   checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
   checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);
+  checkBytes(given.maxResultBytes, where);
 }
 
-/** Refuses unknown keys in the options of one call. @throws ConfigError `unknown_option` */
-export function checkCallOptions(options: object): void {
-  const known = "signal timeoutMs totalTimeoutMs headers meta runtime onProgress onLog driver".split(" ");
-  checkOptions(options, known, "callTool(…, options)");
+function checkBytes(value: unknown, where: string): void {
+  if (value === undefined || (typeof value === "number" && value > 0)) return;
+  wrong(`${where}.maxResultBytes must be a positive number of bytes, got ${JSON.stringify(value) ?? typeof value}`);
+}
+
+const READ = "signal timeoutMs totalTimeoutMs headers meta onProgress onLog maxResultBytes".split(" ");
+
+/** Refuses unknown keys in the options of one call. @throws ConfigError `unknown_option`, `invalid_option` */
+export function checkCallOptions(options: CallOptions): void {
+  checkOptions(options, [...READ, "runtime", "driver"], "callTool(…, options)");
+  checkBytes(options.maxResultBytes, "callTool(…, options)");
+}
+
+/** The same for reading a resource or rendering a prompt. */
+export function checkReadOptions(options: ReadOptions, method: "readResources" | "getPrompt"): void {
+  checkOptions(options, READ, `${method}(…, options)`);
+  checkBytes(options.maxResultBytes, `${method}(…, options)`);
 }

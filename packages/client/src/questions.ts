@@ -1,29 +1,34 @@
 import type { ElicitResult } from "@modelcontextprotocol/client";
-import { ConfigError, isRecord, type JsonObject, ProtocolError, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject, ProtocolError, shownValue, TenonError } from "@tenon/core";
 import { withSignal } from "./connection/deadline.ts";
-import { checkAnswer, parseFields } from "./fields.ts";
+import { checkAnswer } from "./field-values.ts";
+import { parseFields } from "./fields.ts";
 import { textAt } from "./pages.ts";
+import { checkQuestionUrl } from "./trust/url.ts";
 import type { ElicitationAnswer, ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
 
 const MAX_ATTEMPTS = 3;
 
 /**
- * Reads the parameters of an `elicitation/create`.
- * @throws ProtocolError `unsupported_question`
+ * Reads the parameters of an `elicitation/create`. The address of a url question is checked before anybody sees it.
+ * @param expectHosts where this server may send a person; any https host when left out
+ * @throws ProtocolError `unsupported_question`, TrustError `unsafe_url` or `unexpected_host`
  */
-export function parseQuestion(server: string, params: unknown): ElicitationRequest {
+export function parseQuestion(server: string, params: unknown, expectHosts?: readonly string[]): ElicitationRequest {
   const given = isRecord(params) ? params : {};
   const message = textAt(given, "message") ?? "";
   if (given.mode === "url") {
     const url = textAt(given, "url");
-    if (url === undefined || !URL.canParse(url)) {
-      throw new ProtocolError(`server "${server}" asks to open an address that is none: ${JSON.stringify(given.url)}`, {
+    if (url === undefined) {
+      const got = shownValue(given.url);
+      throw new ProtocolError(`server "${server}" asks to open an address but sends none: url is ${got}`, {
         code: "unsupported_question",
         server,
       });
     }
     const elicitationId = textAt(given, "elicitationId");
-    return { mode: "url", message, url, ...(elicitationId !== undefined && { elicitationId }) };
+    const checked = checkQuestionUrl(url, server, expectHosts);
+    return { mode: "url", message, ...checked, ...(elicitationId !== undefined && { elicitationId }) };
   }
   const fields = parseFields(given.requestedSchema);
   return { mode: "form", message, fields, schema: given.requestedSchema as JsonObject }; // parseFields found an object
@@ -31,15 +36,17 @@ export function parseQuestion(server: string, params: unknown): ElicitationReque
 
 /**
  * Reads the questions of one round.
- * @throws ProtocolError `unsupported_question` for a kind of input this client does not offer
+ * @throws ProtocolError `unsupported_question` for a kind of input this client does not offer, TrustError as `parseQuestion`
  */
 export function parseQuestions(
   server: string,
   inputRequests: Readonly<Record<string, unknown>>,
+  expectHosts?: readonly string[],
 ): Record<string, ElicitationRequest> {
   const entries = Object.entries(inputRequests).map(([key, request]): [string, ElicitationRequest] => {
     const method = isRecord(request) ? request.method : undefined;
-    if (isRecord(request) && method === "elicitation/create") return [key, parseQuestion(server, request.params)];
+    if (isRecord(request) && method === "elicitation/create")
+      return [key, parseQuestion(server, request.params, expectHosts)];
     throw new ProtocolError(
       `server "${server}" asks for ${JSON.stringify(method) ?? "nothing"}, which this client does not offer; it answers elicitation/create only`,
       { code: "unsupported_question", server, data: { key } },

@@ -38,7 +38,8 @@ describe("results", () => {
     const raw = { content: [], structuredContent: { a: 1 }, _meta: { k: 1 } };
     const result = toToolResult(raw);
     expect(Object.isFrozen(result)).toBe(true);
-    expect(result).toEqual({ content: [], structured: { a: 1 }, isError: false, meta: { k: 1 }, raw });
+    const content = [{ type: "text", text: '{"a":1}' }];
+    expect(result).toEqual({ content, structured: { a: 1 }, isError: false, meta: { k: 1 }, raw });
     expect(resultError("s", "t", result)).toMatchObject({ message: '{"a":1}', data: { a: 1 }, code: "tool_error" });
   });
 });

@@ -1,7 +1,11 @@
-import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
+import type { CallToolResult, ContentBlock, InputRequiredResult } from "@modelcontextprotocol/client";
 import { ExecutionError, isRecord, ProtocolError } from "@tenon/core";
 import { recordAt, textAt } from "./pages.ts";
-import type { ToolResult, WireResult } from "./types.ts";
+import { deeperThan } from "./size.ts";
+import type { ToolResult } from "./types.ts";
+
+/** Levels that are still written as JSON: JSON.stringify recurses. */
+const MAX_DEPTH = 1_000;
 
 /** How many bytes a base64 text holds. */
 function sizeOf(base64: unknown): string {
@@ -16,13 +20,26 @@ function renderResource(resource: Record<string, unknown>): string {
   return `[resource ${uri}, ${textAt(resource, "mimeType") ?? "unknown type"}, ${sizeOf(resource.blob)}]`;
 }
 
+/** JSON, cut to 500 characters; what is nested too deeply for JSON is said to be so. */
+function inShort(value: unknown): string {
+  if (deeperThan(value, MAX_DEPTH)) return "nested too deeply to show";
+  const json = JSON.stringify(value) ?? "nothing";
+  return json.length > 500 ? `${json.slice(0, 500)}…` : json;
+}
+
+function jsonText(value: unknown): string {
+  return deeperThan(value, MAX_DEPTH)
+    ? "[structured content, nested too deeply to show]"
+    : (JSON.stringify(value) ?? "");
+}
+
 function renderBlock(block: unknown): string {
-  if (!isRecord(block)) return `[unreadable content: ${JSON.stringify(block) ?? "nothing"}]`;
+  if (!isRecord(block)) return `[unreadable content: ${inShort(block)}]`;
   const type = textAt(block, "type") ?? "unknown";
   const mime = textAt(block, "mimeType") ?? "unknown type";
   switch (type) {
     case "text":
-      return textAt(block, "text") ?? "";
+      return textAt(block, "text") ?? "[text, no text]";
     case "image":
     case "audio":
       return `[${type}, ${mime}, ${sizeOf(block.data)}]`;
@@ -33,10 +50,8 @@ function renderBlock(block: unknown): string {
     }
     case "resource":
       return renderResource(recordAt(block, "resource"));
-    default: {
-      const json = JSON.stringify(block);
-      return `[content of unknown type "${type}": ${json.length > 500 ? `${json.slice(0, 500)}…` : json}]`;
-    }
+    default:
+      return `[content of unknown type "${type}": ${inShort(block)}]`;
   }
 }
 
@@ -46,7 +61,7 @@ function renderBlock(block: unknown): string {
  */
 export function renderText(content: readonly ContentBlock[], structured?: unknown): string {
   if (content.length > 0) return content.map(renderBlock).join("\n");
-  return structured === undefined ? "" : (JSON.stringify(structured) ?? "");
+  return structured === undefined ? "" : jsonText(structured);
 }
 
 /**
@@ -73,14 +88,20 @@ export function checkResult(server: string, tool: string, raw: Record<string, un
 }
 
 /** True for an answer that asks questions first. */
-export function asksForInput(result: WireResult): result is Exclude<WireResult, CallToolResult> {
+export function asksForInput(result: unknown): result is InputRequiredResult {
   return isRecord(result) && result.resultType === "input_required";
 }
 
-/** The frozen result of a final answer. */
+/**
+ * The frozen result of a final answer. Structured content without any other gets its JSON as text, so that whoever reads
+ * the content only misses nothing.
+ */
 export function toToolResult(raw: CallToolResult): ToolResult {
+  const given = raw.content ?? [];
+  const alone = given.length === 0 && raw.structuredContent !== undefined;
+  const content: ContentBlock[] = alone ? [{ type: "text", text: jsonText(raw.structuredContent) }] : given;
   return Object.freeze({
-    content: Object.freeze(raw.content ?? []),
+    content: Object.freeze(content),
     ...(raw.structuredContent !== undefined && { structured: raw.structuredContent }),
     isError: raw.isError === true,
     meta: Object.freeze({ ...raw._meta }),
@@ -97,8 +118,15 @@ export function isToolResult(outcome: unknown): outcome is ToolResult {
 export function resultError(server: string, tool: string, result: ToolResult): ExecutionError {
   const text = renderText(result.content, result.structured);
   return new ExecutionError(text || `tool "${tool}" of server "${server}" failed and gave no reason`, {
-    code: "tool_error",
+    code: result.problem?.code ?? "tool_error",
     server,
-    data: result.structured,
+    ...(result.problem?.code === "invalid_arguments" && { maybeExecuted: false }),
+    data: result.problem?.data ?? result.structured,
   });
+}
+
+/** An error result that this client makes of one of its own errors: nothing came over the wire. */
+export function problemResult(error: ExecutionError): ToolResult {
+  const raw: CallToolResult = { content: [{ type: "text", text: error.message }], isError: true };
+  return Object.freeze({ ...toToolResult(raw), problem: Object.freeze({ code: error.code, data: error.data }) });
 }

@@ -10,9 +10,13 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import type { Era, JsonObject } from "@tenon/core";
+import type { Sandbox } from "./connection/launch.ts";
+import type { ToolSelection } from "./filters.ts";
+import type { OnFirstStart, PinOptions } from "./trust/gate.ts";
+import type { ServerTrust, UrlHost } from "./trust/types.ts";
 
 /** A server reached over Streamable HTTP. */
-export interface HttpServerConfig {
+export interface HttpServerConfig extends ToolSelection, ServerTrust {
   /** Full address of the endpoint, for example `http://127.0.0.1:8030/mcp`. */
   url: string;
   /** Sent with every request to this server and to no other. */
@@ -21,21 +25,36 @@ export interface HttpServerConfig {
   required?: boolean;
   /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
   connectTimeoutMs?: number;
+  /** Path of a unix socket to connect to; the address then only says host name and path. */
+  socketPath?: string;
+  /** Certificates (PEM) trusted instead of the system's. Verification cannot be switched off. */
+  ca?: string | string[];
+  /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
+  maxResponseBytes?: number;
 }
 
 /** A server started as a child process that speaks over its standard input and output. */
-export interface StdioServerConfig {
+export interface StdioServerConfig extends ToolSelection, ServerTrust {
   command: string;
   args?: string[];
   /** Added to a small safe base environment (PATH, HOME, locale); nothing else of this process is passed on. */
   env?: Record<string, string>;
   cwd?: string;
+  /** Starts it with less power: as another user, or in a container without network. */
+  sandbox?: Sandbox;
   required?: boolean;
   connectTimeoutMs?: number;
+  /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
+  maxResponseBytes?: number;
+  /**
+   * Tool calls in flight at once; more wait for their turn. Default: no limit. With 1, every log message of a server of
+   * the older revision is known to belong to the one call that runs.
+   */
+  concurrency?: number;
 }
 
 /** A server behind any transport of the SDK; the function is called once per connection. */
-export interface TransportServerConfig {
+export interface TransportServerConfig extends ToolSelection, ServerTrust {
   transport: () => Transport;
   required?: boolean;
   connectTimeoutMs?: number;
@@ -98,6 +117,8 @@ export interface ToolResult {
   readonly meta: Readonly<Record<string, unknown>>;
   /** The answer as it came over the wire. */
   readonly raw: CallToolResult;
+  /** Why this client made an error of it: `invalid_arguments` (nothing was sent) or `invalid_output`. */
+  readonly problem?: { readonly code: string; readonly data?: unknown };
 }
 
 /** What leaves the onion: a tool's result, or what an interceptor made of it (`Extra`, for example a LangGraph Command). */
@@ -147,6 +168,9 @@ export interface EventSource {
   readonly server: string;
   /** The tool's wire name; absent when the server sent the event outside a call. */
   readonly tool?: string;
+  /** The prompt's name, or the resource's address, where one of those was asked for. */
+  readonly prompt?: string;
+  readonly uri?: string;
   /** Unique per call of this client; absent outside a call. */
   readonly callId?: string;
 }
@@ -168,6 +192,8 @@ export interface LogEvent {
 export interface ClientEvents {
   onProgress?: (event: ProgressEvent, source: EventSource) => void;
   onLog?: (event: LogEvent, source: EventSource) => void;
+  /** A server says that its tools changed; the next `listTools()` asks it anew. */
+  onCatalogChanged?: (event: { readonly server: string }) => void;
   /** A server asks the person something. Only told: the `elicitation` handler, or the call's driver, answers. */
   onElicitation?: (request: ElicitationRequest, source: EventSource) => void;
   /** A server's connection changed. */
@@ -213,7 +239,14 @@ export interface FieldOption {
 /** A question a server asks the person. */
 export type ElicitationRequest =
   | { readonly mode: "form"; readonly message: string; readonly fields: readonly Field[]; readonly schema: JsonObject }
-  | { readonly mode: "url"; readonly message: string; readonly url: string; readonly elicitationId?: string };
+  | {
+      readonly mode: "url";
+      readonly message: string;
+      /** Checked: https, or http on this machine; no credentials; an expected host. Never fetched by the client. */
+      readonly url: string;
+      readonly host: UrlHost;
+      readonly elicitationId?: string;
+    };
 
 /** A person's answer. `content` is absent for url questions. */
 export type ElicitationAnswer =
@@ -297,8 +330,13 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
   onProgress?: ClientEvents["onProgress"];
   /** Log messages of this call only, besides `events.onLog`. */
   onLog?: ClientEvents["onLog"];
+  /** Bytes its answer may have. Default: the client's `maxResultBytes`. What one message may have, the server's `maxResponseBytes` says. */
+  maxResultBytes?: number;
   driver?: CallDriver;
 }
+
+/** Options of one reading of a resource or one rendering of a prompt. */
+export type ReadOptions = Omit<CallOptions, "driver" | "runtime">;
 
 /** How model-side names are made: `prefixed` is `mcp_{server}_{tool}`, `plain` is the tool's own name. */
 export type Naming = "prefixed" | "plain" | ((server: string, tool: string) => string);
@@ -344,6 +382,16 @@ export interface CatalogPrompt {
   }>;
 }
 
+/** A family of resources, with an address that has places to fill (RFC 6570). */
+export interface CatalogResourceTemplate {
+  readonly server: string;
+  readonly uriTemplate: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+}
+
 export interface CatalogResource {
   readonly server: string;
   readonly uri: string;
@@ -364,7 +412,7 @@ export interface ServerInfo {
   readonly implementation?: { readonly name: string; readonly version: string };
   readonly instructions?: string;
   readonly error?: { readonly code: string; readonly message: string };
-  /** Tools that were left out, each with the reason. */
+  /** Tools that were left out or are used with a reservation (a schema that cannot be checked), each with the reason; also lists of prompts or resources that failed, by their method. */
   readonly problems: ReadonlyArray<{ readonly tool: string; readonly reason: string }>;
 }
 
@@ -394,6 +442,15 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   toolErrors?: "return" | "throw";
   /** Least severe level asked of servers while `events.onLog` or a call's `onLog` listens. Default `"info"`. */
   logLevel?: LoggingLevel;
+  /** Bytes the answer of a call, a prompt or a resource may have; a larger one fails its own call. Default 8 MiB. */
+  maxResultBytes?: number;
+  /**
+   * The file that records every tool as it was accepted. A tool that differs later is not listed and not called
+   * (`tool_changed`) until it is accepted again. Left out, tools may change as they like.
+   */
+  pin?: string | PinOptions;
+  /** Asked with the exact command before a child process is started that nobody accepted; `false` forbids it. */
+  onFirstStart?: OnFirstStart;
   /** How this client introduces itself. Default: name `tenon`, this package's version. */
   info?: { name: string; version: string };
 }
@@ -404,6 +461,7 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
   listTools(...servers: string[]): Promise<readonly CatalogTool[]>;
   listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]>;
   listResources(...servers: string[]): Promise<readonly CatalogResource[]>;
+  listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]>;
   /** Calls a tool by its server and wire name, through the interceptors. */
   callTool(
     server: string,
@@ -418,8 +476,13 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
     options?: CallOptions<Runtime>,
   ): Promise<ToolCallOutcome<Extra>>;
   /** Reads the given resources, or all listed ones when `uris` is left out. */
-  readResources(server: string, uris?: readonly string[]): Promise<readonly ResourceBlob[]>;
-  getPrompt(server: string, name: string, args?: Record<string, string>): Promise<readonly PromptMessage[]>;
+  readResources(server: string, uris?: readonly string[], options?: ReadOptions): Promise<readonly ResourceBlob[]>;
+  getPrompt(
+    server: string,
+    name: string,
+    args?: Record<string, string>,
+    options?: ReadOptions,
+  ): Promise<readonly PromptMessage[]>;
   servers(): readonly ServerInfo[];
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -121,7 +121,7 @@ describe("a driver", () => {
     await expect(client.callTool("s", "nope", {}, { driver })).rejects.toMatchObject({ data: { code: -32602 } });
     expect(stored).toMatchObject({ name: "ProtocolError", code: "rpc_error", server: "s" });
     await server.kill();
-    await expect(client.callTool("s", "echo", {}, { driver })).rejects.toBeInstanceOf(ConnectionError);
+    await expect(client.callTool("s", "echo", { text: "x" }, { driver })).rejects.toBeInstanceOf(ConnectionError);
   });
 
   it("cannot suspend a call on a server of the older revision, and says what to do", async () => {
@@ -275,7 +275,7 @@ describe("the catalog", () => {
     expect(client.servers()[0]?.problems).toEqual([
       { tool: "a", reason: "it has no inputSchema object" },
       { tool: "#3", reason: "the definition is not an object" },
-      { tool: "good", reason: "the server lists two tools with this name; the first is used" },
+      { tool: "good", reason: "the server lists it twice, with one definition" },
       { tool: "b", reason: "p: x-mcp-header is allowed on string, integer, boolean only" },
     ]);
     await client.callTool("s1", "h", { p: "v" });

@@ -36,6 +36,7 @@ export async function listen(fetch: Fetch, port = 0): Promise<Listening> {
     const init = { method: req.method ?? "GET", headers, signal: gone.signal, ...(text && { body: text }) };
     const response = await fetch(new Request(`http://127.0.0.1${req.url}`, init));
     res.writeHead(response.status, Object.fromEntries(response.headers));
+    res.flushHeaders();
     try {
       for await (const chunk of response.body ?? []) res.write(chunk);
     } catch {
@@ -106,6 +107,11 @@ export function makeServer(): McpServer {
       return inputRequired({ inputRequests: { confirm: inputRequired.elicit(question) }, requestState: "state-1" });
     }
     return text(`${answer.action}:${answer.content?.ok}`);
+  });
+  server.registerTool("sample", { inputSchema: z.object({}) }, (_, ctx) => {
+    if (ctx.mcpReq.inputResponses) return text("sampled");
+    const messages = [{ role: "user" as const, content: { type: "text" as const, text: "Hello" } }];
+    return inputRequired({ inputRequests: { model: inputRequired.createMessage({ messages, maxTokens: 10 }) } });
   });
   server.registerTool("die", { inputSchema: z.object({}) }, () => process.exit(3));
   server.registerTool("env", { inputSchema: z.object({}) }, () => text(JSON.stringify(process.env)));
@@ -191,11 +197,4 @@ export function child(...args: string[]): StdioServerConfig {
   };
 }
 
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
+export { isAlive } from "./stub/stdio.ts";

@@ -71,8 +71,19 @@ export class ExecutionError extends TenonError {}
 export class ProtocolError extends TenonError {}
 /** A credential is missing, wrong, expired or not sufficient. */
 export class AuthError extends TenonError {}
+/** What is trusted forbids it: a tool changed or was never accepted, is not granted, an address leads elsewhere. Nothing was sent. */
+export class TrustError extends TenonError {}
 
-const classes = { TenonError, ConfigError, ConnectionError, ContractError, ExecutionError, ProtocolError, AuthError };
+const classes = {
+  TenonError,
+  ConfigError,
+  ConnectionError,
+  ContractError,
+  ExecutionError,
+  ProtocolError,
+  AuthError,
+  TrustError,
+};
 
 /** What is thrown may be anything, also a value that cannot be turned into text. */
 function textOf(thrown: unknown): string {

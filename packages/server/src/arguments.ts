@@ -4,12 +4,12 @@ import {
   issueMessage,
   issuePath,
   type JsonObject,
+  resolvePointer,
   type Schema,
   type SchemaIssue,
   validate,
 } from "@tenon/core";
 import { brief, wholeArguments } from "./params.ts";
-import { resolvePointer } from "./schema/document.ts";
 
 /** What happens to arguments that the schema does not name: left out, or refused with "did you mean". */
 export type UnknownArguments = "strip" | "reject";

@@ -1,6 +1,7 @@
 import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
 import { type Era, type Json, META, toJson } from "@tenon/core";
 import type { LinearContext } from "./asking.ts";
+import type { InnerReading } from "./inner.ts";
 import type { LogLevel, ServerLog } from "./log.ts";
 import type { Notifier } from "./notify.ts";
 
@@ -40,7 +41,7 @@ export interface ClientDescription {
 type LogFunction = (data: unknown, options?: { logger?: string; extra?: Record<string, unknown> }) => Promise<void>;
 
 /** What a handler of a tool, resource or prompt gets besides its arguments. */
-export interface ToolContext<Lifespan = unknown> extends LinearContext {
+export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerReading {
   /**
    * Reports progress. Values that do not grow are dropped, bursts are thinned to the newest, and nothing is sent when the
    * caller did not ask for progress.
@@ -118,6 +119,8 @@ export interface ContextParts<Lifespan> {
   name: string;
   notify: Notifier;
   progress: ToolContext["progress"];
+  /** Made when the handler asks for it. */
+  inner(): InnerReading;
   /** False once the call was answered: what a handler left behind reports goes nowhere. */
   isOpen(): boolean;
 }
@@ -192,6 +195,14 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
 
   get roots(): LinearContext["roots"] {
     return this.#ask.roots;
+  }
+
+  get readResource(): InnerReading["readResource"] {
+    return this.#parts.inner().readResource;
+  }
+
+  get getPrompt(): InnerReading["getPrompt"] {
+    return this.#parts.inner().getPrompt;
   }
 
   get signal(): AbortSignal {

@@ -101,22 +101,22 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
   const { idempotent } = tool;
   const target = { method: "tools/call", name, args: params.arguments ?? {}, idempotent } as const;
   // the arguments were checked by the tool's schema
-  return runHandler(service, exchange, target, (ctx) => tool.run(read.args as never, ctx), {
+  return runHandler(dispatch, service, exchange, target, (ctx) => tool.run(read.args as never, ctx), {
     done: (value) => toolResult(value, tool, exchange.era, service.maxResultBytes),
     failed(error) {
       if (error instanceof ProtocolError) throw error;
       const data = error instanceof ToolError ? errorData(service.log, `Tool ${name}`, error.data) : undefined;
-      return failedCall(describeFailure(service, `Tool ${name}`, error), data);
+      return failedCall(describeFailure(service, exchange, `Tool ${name}`, error), data);
     },
   });
 }
 
 /** How a resource or prompt fails: as a JSON-RPC error, since their results have no place for one. */
 const failing =
-  (service: Service, what: string) =>
+  (service: Service, exchange: Exchange, what: string) =>
   (error: unknown): never => {
     if (error instanceof ProtocolError) throw error;
-    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, what, error));
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, exchange, what, error));
   };
 
 async function readResource(service: Service, params: Record<string, unknown>, exchange: Exchange): Promise<Result> {
@@ -134,7 +134,7 @@ async function readResource(service: Service, params: Record<string, unknown>, e
   }
   const target = { method: "resources/read", name: `${service.namePrefix}${uri}`, args: {} } as const;
   // strings by the template
-  return runHandler(service, exchange, target, (ctx) => found.resource.run(found.variables as never, ctx), {
+  return runHandler(dispatch, service, exchange, target, (ctx) => found.resource.run(found.variables as never, ctx), {
     done(value) {
       if (value === undefined) throw new ResourceNotFoundError(uri);
       const result = resourceResult(value, uri, found.resource.mimeType, service.maxResultBytes);
@@ -143,7 +143,7 @@ async function readResource(service: Service, params: Record<string, unknown>, e
       const asked = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
       return { ...service.cacheHints("resources/read", asked ? { ttlMs: 0 } : found.resource.cache), ...result };
     },
-    failed: failing(service, `Resource ${uri}`),
+    failed: failing(service, exchange, `Resource ${uri}`),
   });
 }
 
@@ -154,9 +154,9 @@ async function getPrompt(service: Service, params: Record<string, unknown>, exch
   if ("problem" in read) throw invalid(`Invalid arguments for prompt ${name}: ${read.problem}`);
   const target = { method: "prompts/get", name, args: params.arguments ?? {} } as const;
   // the arguments were checked by the prompt's schema
-  return runHandler(service, exchange, target, (ctx) => prompt.run(read.args as never, ctx), {
+  return runHandler(dispatch, service, exchange, target, (ctx) => prompt.run(read.args as never, ctx), {
     done: (value) => promptResult(value, prompt.description, name, service.maxResultBytes),
-    failed: failing(service, `Prompt ${name}`),
+    failed: failing(service, exchange, `Prompt ${name}`),
   });
 }
 
@@ -185,7 +185,10 @@ async function answer(
         return await complete(params, exchange, (key) => service.registry.completersOf(key, exchange));
       } catch (error) {
         if (error instanceof ProtocolError) throw error;
-        throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, "Completion", error));
+        throw new ProtocolError(
+          ProtocolErrorCode.InternalError,
+          describeFailure(service, exchange, "Completion", error),
+        );
       }
     }
     case "tools/call":
@@ -228,7 +231,7 @@ export async function throughMiddleware(
       throw sendable === undefined ? new ProtocolError(code, message) : error;
     }
     // thrown by middleware, or by a rule about who may see what
-    const text = describeFailure(service, what, error);
+    const text = describeFailure(service, exchange, what, error);
     const data = error instanceof ToolError ? errorData(service.log, what, error.data) : undefined;
     if (method === "tools/call") return failedCall(text, data);
     const code = error instanceof ToolError ? ProtocolErrorCode.InvalidRequest : ProtocolErrorCode.InternalError;

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type Json, serializeError, TenonError, toJson } from "@tenon/core";
-import type { ServerLog } from "./log.ts";
+import type { LogLevel, ServerLog } from "./log.ts";
 
 /**
  * An error a tool's author wants the model to read: its message reaches the model verbatim. Anything else that a handler
@@ -49,10 +49,17 @@ function errorReference(): string {
 /**
  * What a caller may read about an unexpected error: a reference, under which the log has all of it.
  * @param exposed adds the error's message, for development
+ * @param level of the log line
  */
-export function maskFailure(log: ServerLog, what: string, error: unknown, exposed: boolean): string {
+export function maskFailure(
+  log: ServerLog,
+  what: string,
+  error: unknown,
+  exposed: boolean,
+  level: LogLevel = "error",
+): string {
   const reference = errorReference();
-  log("error", `${what} failed`, { reference, error });
+  log(level, `${what} failed`, { reference, error });
   const detail = exposed ? `: ${serializeError(error).message}` : "";
   return `${what} failed (reference ${reference})${detail}`;
 }

@@ -1,21 +1,27 @@
 import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
 import { createAsking, type LinearContext } from "./asking.ts";
 import { type Exchange, progressReporter, RequestContext } from "./context.ts";
-import type { Method, Service } from "./dispatch.ts";
+import type { dispatch, Method, Service } from "./dispatch.ts";
 import { maskFailure, ToolError } from "./errors.ts";
+import { createInnerReading } from "./inner.ts";
 import { createPages, type Pages } from "./pages.ts";
 import { ResultTooLargeError } from "./result.ts";
 import { answerOnce, type Target, type Wire } from "./rounds.ts";
 
 /** What may be said to a caller about `error`; everything else goes to the log under a reference. */
-export function describeFailure(service: Service, what: string, error: unknown): string {
+export function describeFailure(service: Service, exchange: Exchange, what: string, error: unknown): string {
   if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
   if (error instanceof ToolError) return error.message;
-  return maskFailure(service.log, what, error, service.exposeErrors);
+  // who stops because its client has left did right: any client could fill the log with errors otherwise
+  return maskFailure(service.log, what, error, service.exposeErrors, exchange.signal.aborted ? "info" : "error");
 }
 
-/** Runs a handler as a linear function with its context, and flushes what it reported last. */
+/**
+ * Runs a handler as a linear function with its context, and flushes what it reported last.
+ * @param answer the dispatcher, for what the handler asks of its own server
+ */
 export async function runHandler<T>(
+  answer: typeof dispatch,
   service: Service,
   exchange: Exchange,
   target: Target & { method: Method },
@@ -56,6 +62,7 @@ export async function runHandler<T>(
           log: service.log,
           name: target.name,
           notify: service.notify,
+          inner: () => createInnerReading(answer, service, exchange),
           progress: (...report) => {
             progress ??= progressReporter(exchange);
             return progress.report(...report);
@@ -69,7 +76,7 @@ export async function runHandler<T>(
   } catch (error) {
     if (error instanceof ProtocolError || exchange.signal.aborted) throw error;
     // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
-    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, target.name, error));
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, exchange, target.name, error));
   } finally {
     await progress?.flush();
   }

@@ -13,6 +13,7 @@ import {
 import { isRecord } from "@tenon/core";
 import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import type { Caller } from "./context.ts";
+import { preflight, readableBy } from "./cors.ts";
 import type { Service } from "./dispatch.ts";
 import type { Bus } from "./notify.ts";
 import { checkParamHeaders, paramHeadersOf } from "./param-headers.ts";
@@ -23,7 +24,10 @@ import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./
 export interface HttpOptions {
   /** Host names (without port) a request may be addressed to, against DNS rebinding. Default: the loopback names. */
   allowedHosts?: readonly string[];
-  /** Host names of pages that may call from a browser. Default: the same as `allowedHosts`. */
+  /**
+   * Host names of pages that may call from a browser: these get CORS headers. Default: pages of `allowedHosts` are answered, but
+   * without CORS headers, so that a page of another origin (another port is one) cannot read the answer.
+   */
   allowedOrigins?: readonly string[];
   /** Bytes of one request body. Default 4 MiB. */
   maxBodyBytes?: number;
@@ -181,10 +185,14 @@ export function createHttpSide(
     allows: (host, origin) => refusal(host, origin) === undefined,
     async fetch(request, fetchOptions = {}) {
       const host = request.headers.get("host") ?? new URL(request.url).host;
-      const refused = refusal(host, request.headers.get("origin") ?? undefined);
+      const origin = request.headers.get("origin") ?? undefined;
+      const refused = refusal(host, origin);
       if (refused !== undefined) return rpcError(403, -32000, refused);
       if (closed) return rpcError(503, -32000, "The server is closing");
-      const working = answer(request, fetchOptions.caller);
+      const page = options.allowedOrigins ? origin : undefined;
+      if (page !== undefined && request.method === "OPTIONS") return preflight(request, page);
+      const answered = answer(request, fetchOptions.caller);
+      const working = page === undefined ? answered : answered.then((response) => readableBy(page, response));
       answering.add(working);
       try {
         return await working;

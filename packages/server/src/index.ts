@@ -32,6 +32,7 @@ export {
   extensionMethod,
 } from "./extensions.ts";
 export type { FetchOptions, HttpOptions } from "./http.ts";
+export type { InnerPromptMessage, InnerReading, ResourceContents } from "./inner.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
 export type { LogEntry, LogLevel } from "./log.ts";
 export type { Middleware, Next, RequestTarget, ServerRequest } from "./middleware/onion.ts";

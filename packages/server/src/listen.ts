@@ -1,7 +1,7 @@
-import { chmodSync } from "node:fs";
+import { chmodSync, rmSync, statSync } from "node:fs";
 import { createServer as createHttpServer, type Server as NodeServer, type RequestListener } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError } from "@tenon/core";
 import { REQUEST_TIMEOUT_MS } from "./body.ts";
@@ -47,6 +47,21 @@ function explain(error: NodeJS.ErrnoException, where: string): ConnectionError {
   });
 }
 
+/** Only sockets are ever removed, whatever the path names. */
+const isSocket = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isSocket() === true;
+
+/** Whether a socket file is what a process left that did not end by itself: nobody answers it. */
+function isLeftOver(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(path);
+    probe.once("connect", () => {
+      probe.destroy();
+      resolve(false);
+    });
+    probe.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  });
+}
+
 /**
  * Serves the HTTP side on a node HTTP server.
  * @param first makes a listener that answers what it can and hands the rest on
@@ -84,6 +99,7 @@ export async function listen(
     : createHttpServer(limits, listener);
   // longer than the idle time of common proxies, so that it is not the server that cuts a connection about to be used
   server.keepAliveTimeout = 75_000;
+  if (unixSocket && isSocket(unixSocket) && (await isLeftOver(unixSocket))) rmSync(unixSocket);
   await new Promise<void>((resolve, reject) => {
     const where = unixSocket ? `Socket ${unixSocket}` : `Port ${port} on ${host}`;
     server.once("error", (error) => reject(explain(error, where)));

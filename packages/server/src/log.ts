@@ -48,7 +48,9 @@ export function createLog(server: string, least: LogLevel, sink?: (entry: LogEnt
       error === undefined
         ? {}
         : { error: { ...serializeError(error), stack: error instanceof Error ? error.stack : undefined } };
-    const entry = { time: new Date().toISOString(), level, server, message, ...printable({ ...rest, ...about }) };
+    const fixed = { time: new Date().toISOString(), level, server, message };
+    // first for the order of a line's parts, last because no detail may stand in for them
+    const entry = { ...fixed, ...printable({ ...rest, ...about }), ...fixed };
     try {
       write(entry);
     } catch (error) {

@@ -6,14 +6,15 @@ import {
   ProtocolErrorCode,
   type Result,
 } from "@modelcontextprotocol/server";
-import { digest, isRecord, type Json, type JsonObject, META, toJson } from "@tenon/core";
-import { type Claim, type ClaimRequest, claimOrWait, type Lease, LeaseLost, type OutcomeStore } from "@tenon/store";
+import { digest, type Json, type JsonObject, META, toJson } from "@tenon/core";
+import { type Claim, claimOrWait, type Lease, LeaseLost, type OutcomeStore } from "@tenon/store";
 import { readAnswer } from "./asking.ts";
 import type { Exchange } from "./context.ts";
-import { emptyJournal, type Journal, packJournal, type StepResult, unpackJournal } from "./journal.ts";
+import { emptyJournal, type Journal, type StepResult } from "./journal.ts";
 import { type Linear, type Recorder, type Round, runLinear } from "./linear.ts";
 import type { ServerLog } from "./log.ts";
-import { refuse, type Seal, tooLate } from "./seal.ts";
+import { refuse, type Seal } from "./seal.ts";
+import { closeState, openState } from "./states.ts";
 
 /** What all calls of a server share to be answered once. */
 export interface Keeping {
@@ -66,42 +67,6 @@ const stillRunning = (): ProtocolError =>
 /** Who a call belongs to: states and idempotency keys of one caller are nothing to another. */
 export const principalOf = ({ caller }: Exchange): Json => (caller ? [caller.subject, caller.clientId ?? null] : null);
 
-/** @returns `late`: why no answer is taken any more; one that came in time still has its outcome */
-async function openState(
-  keeping: Keeping,
-  requestState: string,
-  binding: unknown,
-): Promise<{ id: string; journal: Journal; late: ProtocolError | undefined }> {
-  const { id, state, expired } = await keeping.seal.open(requestState, binding);
-  const late = expired ? tooLate() : undefined;
-  let packed = isRecord(state) ? state.journal : undefined;
-  if (isRecord(state) && typeof state.blob === "string") {
-    const text = await keeping.store.getBlob(state.blob);
-    if (text === undefined) {
-      const gone = refuse(
-        "expired",
-        "What this question has to remember is gone; send the call again without requestState",
-      );
-      // without its questions nothing counts as an answer
-      return { id, journal: emptyJournal(id), late: late ?? gone };
-    }
-    packed = JSON.parse(text);
-  }
-  const journal = unpackJournal(packed);
-  // sealed by us, yet not a journal: made by another version of the library
-  if (!journal) throw refuse("expired", "The requestState is of another version; send the call again without it");
-  return { id, journal, late };
-}
-
-async function closeState(keeping: Keeping, journal: Journal, binding: unknown, id: string): Promise<string> {
-  const packed = packJournal(journal);
-  const text = JSON.stringify(packed);
-  if (Buffer.byteLength(text) <= keeping.spillBytes) return keeping.seal.close({ journal: packed }, binding, id);
-  const blob = `journal:${randomUUID()}`;
-  await keeping.store.putBlob(blob, text, keeping.questionTtlMs);
-  return keeping.seal.close({ blob }, binding, id);
-}
-
 /** The answers to the open round's questions: those given before and those of this request; anything else is ignored. */
 function answersOf(journal: Journal, responses: Readonly<Record<string, unknown>>): Map<string, JsonObject> {
   const answers = new Map<string, JsonObject>();
@@ -140,11 +105,41 @@ function keepAlive({ store, log }: Keeping, lease: Lease): () => void {
   return () => clearInterval(timer);
 }
 
-/** What the request is about to work on, or that it may not. */
-async function claimFor(keeping: Keeping, request: ClaimRequest, signal: AbortSignal): Promise<Claim> {
-  const claim = await claimOrWait(keeping.store, request, { waitMs: WAIT_MS, signal });
-  if (claim.state === "running") throw stillRunning();
-  return claim;
+/** One request on its way through its round. */
+interface Call<T> {
+  readonly keeping: Keeping;
+  readonly exchange: Exchange;
+  /** What its states belong to. */
+  readonly binding: unknown;
+  readonly handler: (linear: Linear, journal: () => Journal) => T | Promise<T>;
+  readonly wire: Wire<T>;
+}
+
+const keptMs = ({ questionTtlMs }: Keeping): number => questionTtlMs + CLOCK_MARGIN_MS;
+
+/**
+ * Takes the right to work on `key`, or finds the outcome of who had it before.
+ * @param about digest of the answers or arguments the key is used with
+ * @param other the refusal when it was used with others
+ */
+async function claimFor(
+  { keeping, exchange }: Pick<Call<unknown>, "keeping" | "exchange">,
+  key: string,
+  about: string,
+  other: string,
+): Promise<{ claim: Yours } | { replayed: Result }> {
+  const request = { key, digest: about, ttlMs: keptMs(keeping) };
+  const claim = await claimOrWait(keeping.store, request, { waitMs: WAIT_MS, signal: exchange.signal });
+  switch (claim.state) {
+    case "yours":
+      return { claim };
+    case "finished":
+      return { replayed: replay(claim.outcome) };
+    case "running":
+      throw stillRunning();
+    case "other":
+      throw refuse("answered", other);
+  }
 }
 
 /**
@@ -161,49 +156,45 @@ export async function answerOnce<T>(
 ): Promise<Result> {
   const principal = principalOf(exchange);
   const binding = [principal, target.method, target.name, target.args];
-  const ttlMs = keeping.questionTtlMs + CLOCK_MARGIN_MS;
-  if (exchange.requestState !== undefined) {
-    const { id, journal, late } = await openState(keeping, exchange.requestState, binding);
-    const answers = answersOf(journal, exchange.inputResponses ?? {});
-    const round = { id, journal, answers, complete: answers.size === journal.asked.size };
-    if (!round.complete && !late) return runRound(keeping, exchange, binding, () => round, undefined, handler, wire);
-    const request = { key: `state:${id}`, digest: digest([...answers].sort()), ttlMs };
-    const claim = await claimFor(keeping, request, exchange.signal);
-    if (claim.state === "finished") return replay(claim.outcome);
-    if (claim.state !== "yours") throw refuse("answered", "The question was answered already, with another answer");
-    if (late && Object.keys(claim.progress).length === 0) {
-      // nobody answered it in time, so starting again repeats nothing
-      await keeping.store.release(claim.lease);
-      throw late;
-    }
-    return runRound(keeping, exchange, binding, () => round, claim, handler, wire);
-  }
+  const call: Call<T> = { keeping, exchange, binding, handler, wire };
+  if (exchange.requestState !== undefined) return answerRetry(call, exchange.requestState);
   const key = target.idempotent ? idempotencyKeyOf(exchange) : undefined;
-  const begin = (journal: Journal): RoundStart => ({
-    id: undefined,
-    journal,
-    answers: new Map<string, JsonObject>(),
-    complete: true,
-  });
-  if (key === undefined) {
-    let fresh: RoundStart | undefined; // most calls ask nothing and take no step: they never have a journal
-    const start = (): RoundStart => {
-      fresh ??= begin(emptyJournal(randomUUID()));
-      return fresh;
-    };
-    return runRound(keeping, exchange, binding, start, undefined, handler, wire);
+  if (key !== undefined) {
+    return answerKeyed(call, `call:${digest([principal, target.method, target.name, key])}`, digest(target.args));
   }
-  const record = `call:${digest([principal, target.method, target.name, key])}`;
-  const claim = await claimFor(keeping, { key: record, digest: digest(target.args), ttlMs }, exchange.signal);
-  if (claim.state === "finished") return replay(claim.outcome);
-  if (claim.state !== "yours") {
-    throw refuse(
-      "answered",
-      "The idempotency key was used for a call with other arguments; a new call needs a new key",
-    );
+  let first: RoundStart | undefined; // most calls ask nothing and take no step: they never have a journal
+  const start = (): RoundStart => {
+    first ??= firstRound(emptyJournal(randomUUID()));
+    return first;
+  };
+  return runRound(call, start, undefined);
+}
+
+/** A call under an idempotency key: its record repeats the newest outcome to whoever repeats it. */
+async function answerKeyed<T>(call: Call<T>, record: string, args: string): Promise<Result> {
+  const other = "The idempotency key was used for a call with other arguments; a new call needs a new key";
+  const found = await claimFor(call, record, args, other);
+  if ("replayed" in found) return found.replayed;
+  const start = firstRound(emptyJournal(record, record));
+  return runRound(call, () => start, found.claim);
+}
+
+/** A request that brings a state back, with answers or without. */
+async function answerRetry<T>(call: Call<T>, requestState: string): Promise<Result> {
+  const { keeping, exchange, binding } = call;
+  const { id, journal, late } = await openState(keeping, requestState, binding);
+  const answers = answersOf(journal, exchange.inputResponses ?? {});
+  const round = { id, journal, answers, complete: answers.size === journal.asked.size };
+  if (!round.complete && !late) return runRound(call, () => round, undefined);
+  const other = "The question was answered already, with another answer";
+  const found = await claimFor(call, `state:${id}`, digest([...answers].sort()), other);
+  if ("replayed" in found) return found.replayed;
+  if (late && Object.keys(found.claim.progress).length === 0) {
+    // nobody answered it in time, so starting again repeats nothing
+    await keeping.store.release(found.claim.lease);
+    throw late;
   }
-  const start = begin(emptyJournal(record, record));
-  return runRound(keeping, exchange, binding, () => start, claim, handler, wire);
+  return runRound(call, () => round, found.claim);
 }
 
 /** What one round of a call starts from, before what a crash left of it is added. */
@@ -212,15 +203,11 @@ interface RoundStart extends Omit<Round, "recorder"> {
   readonly id: string | undefined;
 }
 
-async function runRound<T>(
-  keeping: Keeping,
-  exchange: Exchange,
-  binding: unknown,
-  start: () => RoundStart,
-  claim: Yours | undefined,
-  handler: (linear: Linear, journal: () => Journal) => T | Promise<T>,
-  wire: Wire<T>,
-): Promise<Result> {
+const firstRound = (journal: Journal): RoundStart => ({ id: undefined, journal, answers: new Map(), complete: true });
+
+/** @param claim the right to record what this round does; undefined where nobody may come for it again */
+async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours | undefined): Promise<Result> {
+  const { keeping, exchange, binding, handler, wire } = call;
   for (const [step, result] of Object.entries(claim?.progress ?? {})) {
     start().journal.steps.set(step, result as unknown as StepResult); // recorded below
   }
@@ -235,7 +222,7 @@ async function runRound<T>(
     if (!claim) return;
     const { journal } = start();
     const also = journal.record !== undefined && journal.record !== claim.lease.key ? [journal.record] : [];
-    await store.finish(claim.lease, toJson(outcome), { ttlMs: keeping.questionTtlMs + CLOCK_MARGIN_MS, also });
+    await store.finish(claim.lease, toJson(outcome), { ttlMs: keptMs(keeping), also });
   };
   const letGo = async (): Promise<void> => {
     if (!claim) return;

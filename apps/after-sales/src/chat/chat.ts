@@ -1,14 +1,13 @@
 import { openQuestions, type RunnableAgent, runInteractive, ThreadBusyError } from "@tenon/agent";
-import { isRecord, TenonError } from "@tenon/core";
+import { type Lines, terminalTexts } from "@tenon/client/terminal";
+import { cleanText as clean, isRecord, TenonError } from "@tenon/core";
 import type { Desk } from "../agent/desk.ts";
 import type { AuditLine, DeskContext } from "../agent/interceptors.ts";
 import type { Threads } from "../agent/threads.ts";
-import { clean } from "../clean.ts";
 import type { ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
 import { askPerson } from "./ask.ts";
 import { interpret } from "./commands.ts";
-import type { Lines } from "./lines.ts";
 import { createRenderer } from "./render.ts";
 
 export interface ChatOptions {
@@ -45,6 +44,7 @@ export async function chat(options: ChatOptions): Promise<void> {
   const serverTitle = (server: string): string => t.offline.serverNames[server] ?? clean(server);
   const render = createRenderer(lines.write, t, serverTitle);
   const down = new Set<ServerName>();
+  const texts = terminalTexts(t.lang, { leave: t.chat.formActions });
   let left = false;
   const leave = (): void => {
     left = true;
@@ -75,7 +75,7 @@ export async function chat(options: ChatOptions): Promise<void> {
         signal,
         leases: threads.leases,
         lease: threads.lease,
-        ask: (question) => askPerson(question, { lines, t, signal, serverTitle, leave }),
+        ask: (question) => askPerson(question, { lines, texts, signal, serverTitle, leave, bareWords: true }),
         onEvent: render.event,
       });
       render.endLine();

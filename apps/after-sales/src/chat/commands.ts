@@ -1,7 +1,7 @@
+import { cleanText as clean } from "@tenon/core";
 import { attach, attachmentsIn } from "../agent/attachments.ts";
 import type { Desk } from "../agent/desk.ts";
 import type { AuditLine } from "../agent/interceptors.ts";
-import { clean } from "../clean.ts";
 import type { Texts } from "../texts/index.ts";
 
 /** What a line means: something to say to the agent, something that was done already, or the wish to leave. */

@@ -1,8 +1,7 @@
 import type { RunEvent } from "@tenon/agent";
-import { isRecord } from "@tenon/core";
+import { cleanText as clean, isRecord } from "@tenon/core";
 import type { AuditLine } from "../agent/interceptors.ts";
 import { rejectionReason } from "../agent/rejection.ts";
-import { clean } from "../clean.ts";
 import type { Texts } from "../texts/index.ts";
 
 const WIDTH = 20;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { cleanText as clean } from "@tenon/core";
 import { createServer, type TenonServer, ToolError, text } from "@tenon/server";
 import { z } from "zod";
-import { clean } from "../clean.ts";
 import { isPhone } from "../phone.ts";
 import { textsFor } from "../texts/index.ts";
 import { openDesk } from "./database.ts";

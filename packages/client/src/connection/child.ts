@@ -1,8 +1,15 @@
+import { ChildProcess } from "node:child_process";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import type { TenonError } from "@tenon/core";
 import type { StdioServerConfig } from "../types.ts";
+import { MAX_RESPONSE_BYTES, tooLarge } from "./http.ts";
+import { launchOf } from "./launch.ts";
+import { LineBuffer } from "./lines.ts";
 import { bounded } from "./time.ts";
 
 const TAIL = 2_000;
+/** Longest line of a child's standard error that is passed on as one. */
+const MAX_LINE = 8_000;
 const PASSED_ON = ["LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
 
 function baseEnvironment(): Record<string, string> {
@@ -31,27 +38,65 @@ function kill(pid: number, signal: "SIGTERM" | "SIGKILL"): void {
   }
 }
 
+/** Makes whole lines of pieces; a line that is too long is passed on in pieces. */
+function lineSplitter(onLine: (line: string) => void): (text: string) => void {
+  let rest = "";
+  return (text) => {
+    const lines = (rest + text).split(/\r?\n/);
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line !== "") onLine(line.slice(0, MAX_LINE));
+    if (rest.length <= MAX_LINE) return;
+    onLine(rest.slice(0, MAX_LINE));
+    rest = "";
+  };
+}
+
+/** What the transport of a child process tells. */
+export interface ChildListeners {
+  /** A line of its standard error. Left out: what it writes goes to the standard error of this process. */
+  readonly onStderr?: ((line: string) => void) | undefined;
+  /** A message was too large and is gone; `id` says of which request it was the answer. */
+  readonly onTooLarge: (id: string | number, error: TenonError) => void;
+}
+
 /** A server as a child process whose `close` ends within 1.5 s: end of input, SIGTERM, SIGKILL. */
 export class ChildTransport extends StdioClientTransport {
   #tail = "";
 
-  constructor(config: StdioServerConfig) {
+  constructor(server: string, config: StdioServerConfig, { onStderr, onTooLarge }: ChildListeners) {
+    const { command, args, cwd, env } = launchOf(config);
     super({
-      command: config.command,
-      ...(config.args && { args: config.args }),
-      ...(config.cwd !== undefined && { cwd: config.cwd }),
-      env: { ...baseEnvironment(), ...config.env },
+      command,
+      args: [...args],
+      ...(cwd !== undefined && { cwd }),
+      env: { ...baseEnvironment(), ...env },
       stderr: "pipe",
     });
+    const limit = config.maxResponseBytes ?? MAX_RESPONSE_BYTES;
+    const buffer = new LineBuffer(limit, (id) => {
+      if (id !== undefined) onTooLarge(id, tooLarge(server, limit));
+    });
+    // the SDK's transport has no place for a buffer of another kind; its version is pinned and case B4 watches over this
+    Object.assign(this, { _readBuffer: buffer });
+    const split = onStderr && lineSplitter(onStderr);
     this.stderr?.on("data", (chunk: Buffer) => {
-      this.#tail = (this.#tail + chunk.toString()).slice(-TAIL);
-      process.stderr.write(chunk);
+      const text = chunk.toString();
+      this.#tail = (this.#tail + text).slice(-TAIL);
+      if (split) split(text);
+      else process.stderr.write(chunk);
     });
   }
 
   /** The last lines the process wrote to its standard error. */
   get lastWords(): string {
     return this.#tail.trim();
+  }
+
+  override async start(): Promise<void> {
+    await super.start();
+    // the SDK keeps the process to itself, and waits for its end; one that closed its output never answers again
+    const child: unknown = Reflect.get(this, "_process");
+    if (child instanceof ChildProcess) child.stdout?.once("end", () => void this.close());
   }
 
   override async close(): Promise<void> {

@@ -5,31 +5,39 @@ import {
   type LoggingLevel,
   type LoggingMessageNotificationParams,
   Client as SdkClient,
-  SdkError,
-  SdkErrorCode,
-  SdkHttpError,
   type StreamableHTTPClientTransport,
+  type Transport,
 } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
-import { ConnectionError } from "@tenon/core";
 import type { PeerAnswers } from "../peer-requests.ts";
-import type { ServerConfig, TransportServerConfig } from "../types.ts";
+import type { HttpServerConfig, ServerConfig } from "../types.ts";
 import { ChildTransport } from "./child.ts";
-import { withSignal } from "./deadline.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
-import { classify, refusalCode, unreachable } from "./failure.ts";
-import { httpTransport } from "./http.ts";
+import { httpTransport, sseTransport } from "./http.ts";
+import { keepListening, keepStream } from "./listening.ts";
+import type { Pools } from "./pool.ts";
 import { bounded } from "./time.ts";
 import { ChildTapTransport, TapTransport } from "./transport.ts";
+import type { Verdict } from "./verdicts.ts";
 
 /** Longer than any deadline of ours: the SDK must not end a request before we do. */
 const NEVER_MS = 2 ** 31 - 1;
+
+/** How long calls wait for a stream to be asked for, and then for its head: some servers send none before they say something. */
+const STREAM_WAIT_MS = { sent: 5_000, answered: 1_000 };
 
 /** What every connection of a client needs from it. */
 export interface ConnectionHooks {
   readonly info: { name: string; version: string };
   /** Declared when true. */
   readonly elicitation: boolean;
+  /** Runs before every attempt to open a connection, and may forbid it. */
+  beforeOpen?(server: string, config: ServerConfig): Promise<void>;
+  readonly pools: Pools;
+  /** A line that a child process wrote to its standard error. Left out: it goes to the one of this process. */
+  readonly onStderr?: ((server: string, line: string) => void) | undefined;
+  /** A server says that its tools changed. */
+  onCatalogChanged(server: string): void;
   /** Further kinds of requests this client answers. */
   readonly peers: PeerAnswers;
   onLog(server: string, message: LoggingMessageNotificationParams, call: ActiveCall | undefined): void;
@@ -49,6 +57,19 @@ export function placeOf(config: ServerConfig): string {
   return "its own transport";
 }
 
+/** Follows the first request for a stream; `done` resolves when it is answered, or was sent a while ago. */
+function listenSteps(): { step(how: "sent" | "answered"): void; done: Promise<void> } {
+  let resolve = () => {};
+  const done = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  const step = (how: "sent" | "answered") => {
+    if (how === "answered") resolve();
+    else setTimeout(resolve, STREAM_WAIT_MS.answered).unref();
+  };
+  return { step, done };
+}
+
 /** One live connection to one server. Replaced, never repaired. */
 export class Connection {
   readonly server: string;
@@ -57,25 +78,38 @@ export class Connection {
   readonly calls = new Set<ActiveCall>();
   /** Called once when the connection is gone, whoever closed it. */
   onGone: (() => void) | undefined;
-  /** Called when the server says that its tools changed. */
-  onToolsChanged: (() => void) | undefined;
+  /** False while nothing has shown yet that the server is what was known about it. */
+  proven = true;
+  #onToolsChanged: (() => void) | undefined;
   readonly #transport: TapTransport;
   readonly #child: ChildTransport | undefined;
-  readonly #http: StreamableHTTPClientTransport | undefined;
+  #http: StreamableHTTPClientTransport | undefined;
+  /** Keeps the older revision's stream over HTTP. */
+  #stream: ReturnType<typeof keepStream> | undefined;
+  #streams = 0;
+  /** Until the server answered the request for that stream. */
+  #streamWait: Promise<unknown> | undefined;
+  #stopListening: (() => void) | undefined;
   #requests = 0;
   #gone = false;
   #retired = false;
   #levelAsked = false;
 
-  constructor(server: string, config: ServerConfig, hooks: ConnectionHooks) {
+  /** @param sse over HTTP: speak the first transport, HTTP+SSE */
+  constructor(server: string, config: ServerConfig, hooks: ConnectionHooks, sse = false) {
     this.server = server;
     this.config = config;
     if ("command" in config) {
-      this.#child = new ChildTransport(config);
+      const { onStderr } = hooks;
+      this.#child = new ChildTransport(server, config, {
+        onStderr: onStderr && ((line) => onStderr(server, line)),
+        onTooLarge: (id, error) => this.#transport.fail(id, error),
+      });
       this.#transport = new ChildTapTransport(this.#child);
+    } else if ("url" in config) {
+      this.#transport = new TapTransport(this.#overHttp(config, hooks.pools, sse));
     } else {
-      this.#http = "url" in config ? httpTransport(config) : undefined;
-      this.#transport = new TapTransport(this.#http ?? (config as TransportServerConfig).transport()); // the third kind
+      this.#transport = new TapTransport(config.transport());
     }
     const capabilities: ClientCapabilities = {
       ...(hooks.elicitation && { elicitation: { form: {}, url: {} } }),
@@ -98,7 +132,10 @@ export class Connection {
     this.sdk.setNotificationHandler("notifications/message", (message) =>
       hooks.onLog(server, message.params, this.#callOfEvent()),
     );
-    this.sdk.setNotificationHandler("notifications/tools/list_changed", () => this.onToolsChanged?.());
+    this.sdk.setNotificationHandler("notifications/tools/list_changed", () => {
+      this.#onToolsChanged?.();
+      hooks.onCatalogChanged(server);
+    });
     if (hooks.elicitation) {
       this.sdk.setRequestHandler("elicitation/create", (request, ctx) => {
         const call = currentExchange()?.call;
@@ -127,15 +164,31 @@ export class Connection {
     return this.era === "legacy" && this.#transport.sessionId !== undefined;
   }
 
+  /** Whether changes of the tools are heard of: over HTTP, the older revision needs a stream that many servers refuse. */
+  get hearsChanges(): boolean {
+    return this.era === "modern" || this.#http === undefined || this.#streams > 0;
+  }
+
   /** The last lines a child process wrote to its standard error. */
   get lastWords(): string {
     return this.#child?.lastWords ?? "";
   }
 
-  /** Opens the connection; `legacy` skips the question for the newer revision. */
-  async open(legacy: boolean, timeoutMs: number): Promise<void> {
-    const prior = legacy ? ({ prior: { kind: "legacy" } } as const) : {};
+  /** Opens the connection; `known` skips the question which revision the server speaks. */
+  async open(known: Exclude<Verdict, { kind: "sse" }> | undefined, timeoutMs: number): Promise<void> {
+    const prior = known ? { prior: known } : {};
     await withExchange({}, () => this.sdk.connect(this.#transport, { timeout: timeoutMs, ...prior }));
+  }
+
+  /**
+   * Has `onChanged` called when the server says that its tools changed, and asks it to say so where the revision wants to
+   * be asked. Failing at that is nobody's error.
+   */
+  watchTools(onChanged: () => void): void {
+    this.#onToolsChanged = onChanged;
+    if (this.#stopListening || this.#gone || this.era !== "modern") return;
+    if (!this.sdk.getServerCapabilities()?.tools?.listChanged) return;
+    this.#stopListening = keepListening(this.sdk, onChanged);
   }
 
   /**
@@ -147,11 +200,25 @@ export class Connection {
     if (exchange.call) this.calls.add(exchange.call);
     try {
       return await withExchange(exchange, () => send({ timeout: NEVER_MS }));
+    } catch (error) {
+      throw exchange.failure ?? error;
     } finally {
       this.#requests--;
       if (exchange.call) this.calls.delete(exchange.call);
       if (this.#retired && this.#requests === 0) void this.close();
     }
+  }
+
+  /**
+   * What a call on a session of the older revision waits for: the stream for what the server says beside its answers. It is
+   * asked for when the session begins, on a socket of its own; a question sent before it is there would be lost.
+   */
+  get streamPending(): Promise<unknown> | undefined {
+    const waiting = this.hasSession ? this.#streamWait : undefined;
+    if (!waiting) return undefined;
+    return bounded(waiting, STREAM_WAIT_MS.sent).then(() => {
+      this.#streamWait = undefined; // once is enough, also for a server that does not answer
+    });
   }
 
   /** Asks a legacy server for log messages, once. A server that refuses is left alone: logs are no reason to fail. */
@@ -175,6 +242,8 @@ export class Connection {
   }
 
   async #close(): Promise<void> {
+    this.#stopListening?.();
+    this.#stream?.stop();
     if (this.#http && this.hasSession)
       await bounded(
         this.#http.terminateSession().catch(() => {}),
@@ -185,82 +254,34 @@ export class Connection {
     await this.#transport.close().catch(() => {});
   }
 
+  #overHttp(config: HttpServerConfig, pools: Pools, sse: boolean): Transport {
+    const { server } = this;
+    if (sse) {
+      // the one stream carries every answer: without it the connection is of no use
+      const onListening = (open: number) => {
+        if (open === 0 && !this.#gone) void this.close();
+      };
+      return sseTransport(config, { server, pools, onListening });
+    }
+    const listens = listenSteps();
+    this.#streamWait = listens.done;
+    const onListening = (open: number) => {
+      this.#streams = open;
+      this.#stream?.changed(open);
+    };
+    const http = httpTransport(config, { server, pools, onListening, onListen: listens.step });
+    this.#http = http;
+    this.#stream = keepStream(
+      () => withExchange({}, () => http.resumeStream("")),
+      () => this.#onToolsChanged?.(),
+    );
+    return http;
+  }
+
   #callOfEvent(): ActiveCall | undefined {
     const call = currentExchange()?.call;
     if (call) return call;
     const [only, ...others] = this.calls;
     return others.length === 0 ? only : undefined;
-  }
-}
-
-/** Whether the other revision is worth a try; never when the server is down or refused the credential. */
-function mayBeOtherEra(error: unknown, legacyFirst: boolean): boolean {
-  if (refusalCode(error)) return false;
-  if (SdkHttpError.isInstance(error)) return error.status !== 401 && error.status !== 403;
-  if (legacyFirst) return true;
-  if (!SdkError.isInstance(error)) return false;
-  return error.code === SdkErrorCode.EraNegotiationFailed || error.code === SdkErrorCode.RequestTimeout;
-}
-
-/** How a connection is opened. */
-export interface OpenOptions {
-  /** Ask for the older revision first. */
-  readonly legacyFirst: boolean;
-  /** Gives up when aborted. */
-  readonly signal: AbortSignal;
-  /** Told about every failed attempt that is still being cleaned up. */
-  readonly onClosing: (closing: Promise<void>) => void;
-}
-
-/**
- * Opens a connection within the server's connect budget: the newer revision first, then, unless the server is down or
- * refuses the credential, the older one on a fresh transport (some old servers exit or stay silent when asked).
- * @throws ConnectionError `unreachable`, AuthError
- */
-export async function openConnection(
-  server: string,
-  config: ServerConfig,
-  hooks: ConnectionHooks,
-  options: OpenOptions,
-): Promise<Connection> {
-  const { legacyFirst, signal, onClosing } = options;
-  const budget = config.connectTimeoutMs ?? 5_000;
-  const place = placeOf(config);
-  const until = Date.now() + budget;
-  let connection: Connection | undefined;
-  const attempt = async (legacy: boolean): Promise<Connection> => {
-    const left = Math.max(1, until - Date.now());
-    let timer: NodeJS.Timeout | undefined;
-    const current = new Connection(server, config, hooks);
-    connection = current;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(unreachable({ server, place }, `it did not answer within ${budget} ms`)), left);
-    });
-    try {
-      const opened = Promise.race([current.open(legacy, left), late]);
-      await withSignal(opened, signal, () => unreachable({ server, place }, "the client was closed"));
-      return current;
-    } catch (error) {
-      onClosing(current.close());
-      throw error;
-    } finally {
-      clearTimeout(timer);
-    }
-  };
-  try {
-    return await attempt(legacyFirst);
-  } catch (first) {
-    let last = first;
-    if (mayBeOtherEra(first, legacyFirst) && Date.now() < until && !signal.aborted) {
-      try {
-        return await attempt(!legacyFirst);
-      } catch (second) {
-        last = second;
-      }
-    }
-    const { error } = classify(last, { server, place, what: "the handshake", session: false });
-    if (!(error instanceof ConnectionError) || error.code === "unreachable" || error.code === "http_error") throw error;
-    const words = connection?.lastWords;
-    throw unreachable({ server, place }, words ? `${error.message}; its last words: ${words}` : error.message, last);
   }
 }

@@ -5,6 +5,8 @@ export interface Deadline {
   /** Aborts when the leg must end; `error` then says why. */
   readonly signal: AbortSignal;
   readonly error: TenonError | undefined;
+  /** Milliseconds until the leg ends if nothing arrives. */
+  readonly left: number;
   /** Something arrived: the silence is over. */
   touch(): void;
   /** Stops both clocks while a person is asked; call the result to go on. */
@@ -48,14 +50,17 @@ export function startDeadline(options: {
   let total: NodeJS.Timeout | undefined;
   let totalLeft = totalMs;
   let startedAt = 0;
+  let idleSince = 0;
   let pauses = 0;
+  let over = false;
 
   const stop = () => {
     clearTimeout(idle);
     clearTimeout(total);
   };
   const fail = (reason: TenonError) => {
-    if (error) return;
+    if (over) return;
+    over = true;
     error = reason;
     stop();
     controller.abort(reason);
@@ -70,6 +75,7 @@ export function startDeadline(options: {
     );
   const startIdle = () => {
     clearTimeout(idle);
+    idleSince = Date.now();
     idle = setTimeout(() => late(idleMs, "gave no answer and no progress for"), idleMs);
   };
   const start = () => {
@@ -88,8 +94,12 @@ export function startDeadline(options: {
     get error() {
       return error;
     },
+    get left() {
+      const now = Date.now();
+      return over ? 0 : Math.max(0, Math.min(idleSince + idleMs - now, startedAt + totalLeft - now));
+    },
     touch() {
-      if (!error && pauses === 0) startIdle();
+      if (!over && pauses === 0) startIdle();
     },
     pause() {
       if (pauses++ === 0) {
@@ -100,12 +110,12 @@ export function startDeadline(options: {
       return () => {
         if (!paused) return;
         paused = false;
-        if (--pauses === 0 && !error) start();
+        if (--pauses === 0 && !over) start();
       };
     },
     fail,
     end() {
-      error ??= new ConnectionError("the leg is over", { code: "ended", server });
+      over = true;
       stop();
       signal?.removeEventListener("abort", onAbort);
     },

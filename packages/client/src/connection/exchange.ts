@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Progress } from "@modelcontextprotocol/client";
+import type { TenonError } from "@tenon/core";
 import type { ClientEvents, EventSource } from "../types.ts";
 import type { Deadline } from "./deadline.ts";
 
@@ -25,6 +26,10 @@ export interface Exchange {
    * what arrives together with the answer.
    */
   readonly onProgress?: (progress: Progress) => void;
+  /** Only listens: it must not hold the process open. */
+  readonly listening?: boolean;
+  /** Why the exchange fails, where the SDK would say less. */
+  failure?: TenonError;
   /** The raw answer, once it came. */
   raw?: Record<string, unknown>;
   /** Whether the answer to the present POST is an event stream; unknown where the transport is not ours. */

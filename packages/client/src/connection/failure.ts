@@ -159,8 +159,10 @@ function httpFailure(target: Target, error: SdkHttpError): Failure {
 
 /** Makes one of Tenon's errors of whatever the SDK or the network threw, and says what it means for a retry. */
 export function classify(thrown: unknown, target: Target): Failure {
-  if (thrown instanceof TenonError) {
-    return { error: thrown, ran: thrown.maybeExecuted === false ? "no" : "maybe", dead: false };
+  for (const own of causes(thrown)) {
+    // the SDK wraps what a handshake met
+    if (own instanceof TenonError)
+      return { error: own, ran: own.maybeExecuted === false ? "no" : "maybe", dead: false };
   }
   if (SdkProtocolError.isInstance(thrown)) {
     return refused(target, thrown.code, thrown.message, thrown.data, thrown);

@@ -1,10 +1,22 @@
-import { ConnectionError, type TenonError } from "@tenon/core";
+import { ConnectionError, isRecord, type TenonError } from "@tenon/core";
 import type { ServerConfig, ServerInfo } from "../types.ts";
-import { type Connection, type ConnectionHooks, openConnection } from "./connection.ts";
+import type { Connection, ConnectionHooks } from "./connection.ts";
 import { classify } from "./failure.ts";
+import { openConnection } from "./open.ts";
+import { createQueue } from "./queue.ts";
+import { endpointOf, forget, recall, remember, type Verdict } from "./verdicts.ts";
 
-/** How long a server that only knows the older revision is not asked for the newer one again, in milliseconds. */
-const REMEMBER_LEGACY_MS = 10 * 60_000;
+/** Statuses and JSON-RPC codes of a server that is not what it was taken for. */
+const OTHER_STATUSES = new Set([400, 404, 405, 406, 415, 501]);
+const OTHER_CODES = new Set([-32_600, -32_601, -32_022, -32_000]);
+
+function contradicts({ data }: TenonError): boolean {
+  if (!isRecord(data)) return false;
+  const { status, code } = data;
+  return (
+    (typeof status === "number" && OTHER_STATUSES.has(status)) || (typeof code === "number" && OTHER_CODES.has(code))
+  );
+}
 
 function closedError(server: string): ConnectionError {
   return new ConnectionError(`the client was closed; server "${server}" can no longer be used. Create a new client`, {
@@ -24,7 +36,10 @@ export class Server {
   #opening: Promise<Connection> | undefined;
   readonly #closing = new AbortController();
   readonly #leftovers = new Set<Promise<void>>();
-  #legacyUntil = 0;
+  /** Kept for the whole process; a transport of the caller's own has no name and is known to this server only. */
+  readonly #endpoint: string | undefined;
+  #ownVerdict: Verdict | undefined;
+  readonly #turn: ReturnType<typeof createQueue>;
   #info: ServerInfo;
 
   constructor(name: string, config: ServerConfig, hooks: ConnectionHooks, onState: (info: ServerInfo) => void) {
@@ -32,6 +47,8 @@ export class Server {
     this.config = config;
     this.#hooks = hooks;
     this.#onState = onState;
+    this.#endpoint = endpointOf(config);
+    this.#turn = createQueue("command" in config ? config.concurrency : undefined);
     this.#info = { server: name, health: "idle", problems: [] };
   }
 
@@ -55,8 +72,9 @@ export class Server {
 
   /**
    * Runs `use` on the shared connection. It is repeated once, on a new connection, only when the request surely did not
-   * run: the connection was refused or gone before the request was written, or the session was unknown to the server.
-   * @param safe the request only reads, so it is also repeated when the connection was lost on the way
+   * run: the connection was refused or gone before the request was written, the session was unknown to the server, or what
+   * was known about the server beforehand proved wrong.
+   * @param safe the request only reads, or may be repeated: it is also sent again when the connection was lost on the way
    * @throws TenonError whatever `use` threw, classified
    */
   async use<T>(what: string, use: (connection: Connection) => Promise<T>, safe = false): Promise<T> {
@@ -64,7 +82,9 @@ export class Server {
       const reused = this.#current !== undefined && !this.#current.gone;
       const connection = await this.connection();
       try {
-        return await use(connection);
+        const value = await use(connection);
+        connection.proven = true;
+        return value;
       } catch (thrown) {
         const target = { server: this.name, place: connection.place, what, session: connection.hasSession };
         const failure = classify(thrown, target);
@@ -72,11 +92,19 @@ export class Server {
           const message = `the client was closed during ${what} on server "${this.name}"; it may have taken effect`;
           throw new ConnectionError(message, { code: "closed", server: this.name, maybeExecuted: true, cause: thrown });
         }
-        if (failure.dead) this.#drop(connection, failure.error);
-        if (attempt === 1 && reused && failure.dead && (safe || failure.ran === "no")) continue;
+        const misjudged = !connection.proven && failure.ran === "no" && contradicts(failure.error);
+        if (failure.dead || misjudged) this.#drop(connection, failure.error);
+        if (misjudged) this.#forget();
+        if (attempt === 1 && misjudged && !failure.dead) continue;
+        if (attempt === 1 && failure.dead && (safe || (reused && failure.ran === "no"))) continue;
         throw failure.error;
       }
     }
+  }
+
+  /** Runs `work` when it is its turn: at once, unless the server's `concurrency` is limited. */
+  turn<T>(work: () => Promise<T>): Promise<T> {
+    return this.#turn(work);
   }
 
   /** Tells what is wrong with the server's lists, beside its health. */
@@ -97,9 +125,10 @@ export class Server {
   async #open(): Promise<Connection> {
     this.#setHealth({ health: "connecting" });
     try {
-      const legacyFirst = Date.now() < this.#legacyUntil;
-      const connection = await openConnection(this.name, this.config, this.#hooks, {
-        legacyFirst,
+      await this.#hooks.beforeOpen?.(this.name, this.config);
+      const known = recall(this.#endpoint) ?? this.#ownVerdict;
+      const { connection, sse } = await openConnection(this.name, this.config, this.#hooks, {
+        known,
         signal: this.#closing.signal,
         onClosing: (closing) => this.#track(closing),
       });
@@ -107,7 +136,7 @@ export class Server {
         this.#track(connection.close());
         throw closedError(this.name);
       }
-      this.#legacyUntil = connection.era === "legacy" ? Date.now() + REMEMBER_LEGACY_MS : 0;
+      this.#learn(connection, sse, known);
       this.#current = connection;
       connection.onGone = () => this.#drop(connection, undefined);
       this.#setUp(connection);
@@ -118,6 +147,27 @@ export class Server {
       this.#setHealth({ health: "down", error: { code: known.code, message: known.message } });
       throw known;
     }
+  }
+
+  #learn(connection: Connection, sse: boolean, known: Verdict | undefined): void {
+    const discover = connection.sdk.getDiscoverResult();
+    const fromMemory = known?.kind === "modern" && connection.era === "modern" && known.discover === discover;
+    // opened without a single request: the first one has to show that the server is what it was
+    connection.proven = !fromMemory;
+    if (fromMemory) return;
+    const legacy: Verdict = { kind: sse ? "sse" : "legacy" };
+    if (connection.era === "legacy") {
+      this.#ownVerdict = this.#endpoint === undefined ? legacy : undefined;
+      remember(this.#endpoint, legacy);
+    } else {
+      this.#forget();
+      if (discover && "url" in this.config) remember(this.#endpoint, { kind: "modern", discover });
+    }
+  }
+
+  #forget(): void {
+    this.#ownVerdict = undefined;
+    forget(this.#endpoint);
   }
 
   #track(closing: Promise<void>): void {

@@ -5,7 +5,7 @@ import type {
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
-import { isRecord } from "@tenon/core";
+import { isRecord, type TenonError } from "@tenon/core";
 import { currentExchange, type Exchange, withExchange } from "./exchange.ts";
 
 /** The exchange over HTTP ended without an answer: an event stream that closed, or a 202. */
@@ -22,11 +22,21 @@ interface Pending {
   answered: boolean;
 }
 
-/** A valid stand-in for an answer that is read raw; errors and questions still go through the SDK's checks. */
-function standIn(method: string, raw: Record<string, unknown>): Record<string, unknown> {
-  const key = method === "tools/call" ? "content" : (method.split("/")[0] ?? method);
-  const kind = "resultType" in raw ? { resultType: raw.resultType } : {};
-  return { ...kind, ttlMs: 0, cacheScope: "private", [key]: [] };
+/** Where answers that are no plain lists have what the SDK looks for. */
+const CONTENTS: Record<string, string> = {
+  "tools/call": "content",
+  "prompts/get": "messages",
+  "resources/read": "contents",
+  "resources/templates/list": "resourceTemplates",
+};
+
+/**
+ * A valid stand-in for an answer that is read raw; errors and questions still go through the SDK's checks. An answer without
+ * `resultType` is a complete one (the revision says so; the SDK refuses it).
+ */
+function standIn(method: string): Record<string, unknown> {
+  const key = CONTENTS[method] ?? method.split("/")[0] ?? method;
+  return { resultType: "complete", ttlMs: 0, cacheScope: "private", [key]: [] };
 }
 
 /**
@@ -101,6 +111,14 @@ export class TapTransport implements Transport {
     }
   }
 
+  /** Ends the request with this id by an error of ours; the connection goes on. */
+  fail(id: string | number, error: TenonError): void {
+    const exchange = this.#pending.get(id)?.exchange;
+    if (exchange) exchange.failure = error;
+    const message = { jsonrpc: "2.0" as const, id, error: { code: -32_603, message: error.message } };
+    this.onmessage?.(this.#receive(message));
+  }
+
   /** A cancellation goes out with the headers of its request, whoever's code caused it; other notifications with none. */
   #exchangeOf(notification: JSONRPCNotification): Exchange {
     const id = notification.method === "notifications/cancelled" ? notification.params?.requestId : undefined;
@@ -135,7 +153,7 @@ export class TapTransport implements Transport {
     const raw: Record<string, unknown> = message.result;
     if (raw.resultType !== undefined && raw.resultType !== "complete") return message;
     exchange.raw = raw;
-    return { ...message, result: standIn(method, raw) };
+    return { ...message, result: standIn(method) };
   }
 }
 

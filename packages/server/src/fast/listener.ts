@@ -21,7 +21,7 @@ export interface FastOptions {
   readonly otherwise: RequestListener;
 }
 
-/** Hosts that were checked already: parsing the same two headers for every request costs more than the call. */
+/** Hosts that were checked already: parsing the same header for every request costs more than the call. */
 const MAX_KNOWN_HOSTS = 64;
 
 function readBody(request: IncomingMessage, limit: number, done: (body: Buffer | "too large") => void): void {
@@ -54,13 +54,12 @@ export function createFastListener({ service, side, identity, path, otherwise }:
   const outcomeOf = createAnswering(service, identity);
   const hosts = new Map<string, boolean>();
 
-  function allows(host: string, origin: string | undefined): boolean {
-    const key = origin === undefined ? host : `${host}\n${origin}`;
-    let allowed = hosts.get(key);
+  function allows(host: string): boolean {
+    let allowed = hosts.get(host);
     if (allowed === undefined) {
       if (hosts.size >= MAX_KNOWN_HOSTS) hosts.clear();
-      allowed = side.allows(host, origin);
-      hosts.set(key, allowed);
+      allowed = side.allows(host, undefined);
+      hosts.set(host, allowed);
     }
     return allowed;
   }
@@ -97,8 +96,9 @@ export function createFastListener({ service, side, identity, path, otherwise }:
       isJsonContentType(headers["content-type"] ?? null) &&
       headers["content-encoding"] === undefined &&
       Number(headers["content-length"] ?? 0) <= side.maxBodyBytes &&
+      headers.origin === undefined && // a page's: its answer needs headers of its own
       headers.host !== undefined &&
-      allows(headers.host, headers.origin);
+      allows(headers.host);
     if (!plain) return otherwise(request, response);
     readBody(request, side.maxBodyBytes, (body) => {
       if (body === "too large") {

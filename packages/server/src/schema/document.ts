@@ -1,4 +1,17 @@
-import { ConfigError, didYouMean, isRecord, type Json, JsonError, type JsonObject, toJson } from "@tenon/core";
+import {
+  ConfigError,
+  compilePattern,
+  didYouMean,
+  expansion,
+  isRecord,
+  isRiskyPattern,
+  type Json,
+  JsonError,
+  type JsonObject,
+  resolvePointer,
+  subschemas,
+  toJson,
+} from "@tenon/core";
 
 /** Levels and nodes a schema document may have: far above what people write, low enough to bound the work it causes. */
 const MAX_DEPTH = 64;
@@ -9,100 +22,14 @@ const MAX_EXPANSION = 10_000;
 const DIALECT = /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
 const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
-const ONE = new Set(
-  "additionalProperties unevaluatedProperties propertyNames items contains unevaluatedItems not if then else contentSchema".split(
-    " ",
-  ),
-);
-const MANY = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
-const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
-/** A repeated group with a repetition inside: the shape of patterns that can take exponential time. */
-const NESTED_REPETITION = /\([^)]*[*+}][^)]*\)[*+{]/;
+const MANY = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const NAMED = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
 /** A JSON Schema document that may be used, and what is known about the work it causes. */
 export interface CheckedDocument {
   readonly schema: JsonObject;
   /** Checking a value may take long (recursion through `anyOf`, `uniqueItems`, a risky pattern): bound its time. */
   readonly costly: boolean;
-}
-
-/** A pattern as the validator will run it: with `u` where it is legal, without where an author wrote for the older rules. */
-export function compilePattern(pattern: string): RegExp {
-  try {
-    return new RegExp(pattern, "u");
-  } catch {
-    return new RegExp(pattern);
-  }
-}
-
-/** The subschema that names itself with `$anchor`. */
-function anchored(node: JsonObject, name: string, depth = 0): JsonObject | undefined {
-  if (node.$anchor === name) return node;
-  if (depth > MAX_DEPTH) return undefined;
-  for (const [, child] of children(node)) {
-    const found = isRecord(child) ? anchored(child as JsonObject, name, depth + 1) : undefined; // inside JSON
-    if (found) return found;
-  }
-  return undefined;
-}
-
-/** The subschema a local reference points at, or undefined. */
-export function resolvePointer(root: JsonObject, reference: string): JsonObject | undefined {
-  if (reference === "#") return root;
-  let path: string;
-  try {
-    path = decodeURIComponent(reference.slice(1));
-  } catch {
-    return undefined;
-  }
-  if (!path.startsWith("/")) return anchored(root, path);
-  let node: Json | undefined = root;
-  for (const part of path.slice(1).split("/")) {
-    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (Array.isArray(node)) node = node[Number(key)];
-    else if (isRecord(node) && Object.hasOwn(node, key))
-      node = node[key] as Json; // inside JSON
-    else return undefined;
-  }
-  return isRecord(node) ? (node as JsonObject) : undefined; // inside JSON
-}
-
-function children(node: JsonObject): Array<[path: string, child: Json]> {
-  const found: Array<[string, Json]> = [];
-  for (const [keyword, value] of Object.entries(node)) {
-    if (ONE.has(keyword)) found.push([keyword, value]);
-    else if (MANY.has(keyword) && Array.isArray(value))
-      value.forEach((item, i) => void found.push([`${keyword}[${i}]`, item]));
-    else if (NAMED.has(keyword) && isRecord(value)) {
-      // a record inside JSON
-      for (const [name, item] of Object.entries(value as JsonObject)) found.push([`${keyword}.${name}`, item]);
-    }
-  }
-  return found;
-}
-
-/** Subschemas visited when references are followed; infinite for a document that refers to itself. */
-function expansion(root: JsonObject): number {
-  const known = new Map<JsonObject, number>();
-  const open = new Set<JsonObject>();
-  const count = (node: JsonObject): number => {
-    const before = known.get(node);
-    if (before !== undefined) return before;
-    if (open.has(node)) return Number.POSITIVE_INFINITY;
-    open.add(node);
-    let total = 1;
-    for (const [path, child] of children(node)) {
-      // definitions count where they are used
-      if (isRecord(child) && !path.startsWith("$defs.") && !path.startsWith("definitions."))
-        total += count(child as JsonObject); // inside JSON
-    }
-    const target = typeof node.$ref === "string" ? resolvePointer(root, node.$ref) : undefined;
-    if (target) total += count(target);
-    open.delete(node);
-    known.set(node, total);
-    return total;
-  };
-  return count(root);
 }
 
 /** A document as JSON: what JSON cannot carry, such as Infinity, is in no schema. */
@@ -160,7 +87,7 @@ export function checkDocument(document: unknown, where: string): CheckedDocument
         `${JSON.stringify(pattern)} is no regular expression (${cause instanceof Error ? cause.message : "?"})`,
       );
     }
-    if (NESTED_REPETITION.test(pattern)) costly = true;
+    if (isRiskyPattern(pattern)) costly = true;
   };
   const checkReference = (reference: unknown, path: string): void => {
     if (typeof reference !== "string") refuse(path, "a reference is a string");
@@ -207,7 +134,7 @@ export function checkDocument(document: unknown, where: string): CheckedDocument
     if (depth > 0 && "$id" in schema) refuse(`${path}.$id`, "only the whole document may have an $id");
     if (schema.uniqueItems === true) costly = true;
     checkLists(schema, path);
-    for (const [name, child] of children(schema)) check(child, `${path}.${name}`, depth + 1);
+    for (const [name, child] of subschemas(schema)) check(child, `${path}.${name}`, depth + 1);
   };
   check(root, "", 0);
   const { $schema: _dialect, $id: _id, ...schema } = root;

@@ -22,7 +22,7 @@ describe("a JSON Schema written by hand", () => {
     expect(await issues(document, { n: null, id: 1, names: ["x"] })).toEqual([]);
     expect(await issues(document, { n: "x", names: ["x", 2], c: "z" })).toEqual([
       "id: required, but missing",
-      "n: must be integer,null",
+      "n: must be integer or null",
       "names[1]: must be string",
       'c: must be one of "a", "b"',
     ]);

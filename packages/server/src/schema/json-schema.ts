@@ -1,7 +1,6 @@
-import { createContext, Script } from "node:vm";
-import { ConfigError, isSchema, type Schema, type SchemaIssue, TenonError } from "@tenon/core";
-import type { ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
-import { checkDocument, compilePattern } from "./document.ts";
+import { ajvIssues, ConfigError, compilePattern, isSchema, type Schema, TenonError, withinTime } from "@tenon/core";
+import type { ValidateFunction } from "ajv/dist/2020.js";
+import { checkDocument } from "./document.ts";
 
 /** A JSON Schema (2020-12) written by hand; arguments it describes have the type `Record<string, unknown>`. */
 export interface JsonSchema {
@@ -16,73 +15,25 @@ export type AnySchema = Schema | JsonSchema;
 
 /** Milliseconds one value may be checked for when the schema allows expensive checking. */
 const MAX_CHECK_MS = 500;
-/** One issue per wrong field is plenty; a list of ten thousand wrong items must not become ten thousand objects. */
-const MAX_ISSUES = 50;
 
 async function compile(schema: object, where: string): Promise<ValidateFunction> {
   // loaded when the first value arrives: servers without hand-written JSON Schema never pay for it
   const { Ajv2020 } = await import("ajv/dist/2020.js");
   const regExp = Object.assign((pattern: string) => compilePattern(pattern), { code: "compilePattern" });
-  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false, logger: false, code: { regExp } });
+  const ajv = new Ajv2020({
+    strict: false,
+    allErrors: true,
+    verbose: true,
+    validateFormats: false,
+    logger: false,
+    code: { regExp },
+  });
   try {
     return ajv.compile(schema);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ConfigError(`${where} is not a valid JSON Schema: ${reason}`, { code: "schema", cause });
   }
-}
-
-let bench: { box: { check: () => boolean }; script: Script } | undefined;
-
-/** Runs a synchronous check that may not take longer than {@link MAX_CHECK_MS}: node can only interrupt a script. */
-function withinTime(check: () => boolean): boolean {
-  bench ??= { box: createContext({ check }) as { check: () => boolean }, script: new Script("check()") }; // the object it got
-  bench.box.check = check;
-  return bench.script.runInContext(bench.box, { timeout: MAX_CHECK_MS }) === true;
-}
-
-function pathOf(error: ErrorObject): PropertyKey[] {
-  const parts = error.instancePath.split("/").slice(1);
-  const path: PropertyKey[] = parts.map((part) => {
-    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    return /^\d+$/.test(key) ? Number(key) : key;
-  });
-  const missing = error.keyword === "required" ? error.params.missingProperty : undefined;
-  const extra = error.keyword === "additionalProperties" ? error.params.additionalProperty : undefined;
-  for (const name of [missing, extra]) if (typeof name === "string") path.push(name);
-  return path;
-}
-
-function messageOf(error: ErrorObject): string {
-  switch (error.keyword) {
-    case "required":
-      return "required, but missing";
-    case "additionalProperties":
-      return "unknown property";
-    case "enum":
-      return `must be one of ${(error.params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(", ")}`; // Ajv's documented parameter
-    case "const":
-      return `must be ${JSON.stringify(error.params.allowedValue)}`;
-    default:
-      return error.message ?? `breaks "${error.keyword}"`;
-  }
-}
-
-/** Ajv repeats a failed `anyOf` as its branches' errors; the branches say more than the sentence around them. */
-function issuesOf(errors: readonly ErrorObject[]): SchemaIssue[] {
-  const seen = new Map<string, SchemaIssue>();
-  const wrapping = new Set(["anyOf", "oneOf", "if", "not"]);
-  const telling = errors.filter((error) => !wrapping.has(error.keyword));
-  for (const error of telling.length > 0 ? telling : errors) {
-    const issue = { message: messageOf(error), path: pathOf(error) };
-    const place = JSON.stringify(issue.path);
-    const other = seen.get(place);
-    if (!other) seen.set(place, issue);
-    else if (!other.message.includes(issue.message))
-      seen.set(place, { ...other, message: `${other.message} or ${issue.message}` });
-    if (seen.size >= MAX_ISSUES) break;
-  }
-  return [...seen.values()];
 }
 
 /**
@@ -101,8 +52,8 @@ export function jsonSchema<T = Record<string, unknown>>(document: JsonSchema, wh
     compiled ??= compile(schema, where);
     const check = await compiled;
     try {
-      const ok = costly ? withinTime(() => check(value) === true) : check(value) === true;
-      return ok ? { value: value as T } : { issues: issuesOf(check.errors ?? []) }; // the document describes T, says its author
+      const ok = costly ? withinTime(() => check(value) === true, MAX_CHECK_MS) : check(value) === true;
+      return ok ? { value: value as T } : { issues: ajvIssues(check.errors ?? [], schema) }; // the document describes T, says its author
     } catch (cause) {
       // an endless reference overflows the stack, an expensive one runs out of time
       throw new TenonError(

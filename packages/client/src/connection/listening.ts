@@ -1,0 +1,112 @@
+import {
+  type Client as SdkClient,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  ProtocolError as SdkProtocolError,
+} from "@modelcontextprotocol/client";
+import { withExchange } from "./exchange.ts";
+
+const ACK_MS = 5_000;
+const FIRST_WAIT_MS = 250;
+const MAX_WAIT_MS = 30_000;
+/** A stream that lived this long was no failure. */
+const GOOD_MS = 10_000;
+
+/** Waits that grow from one failure to the next, up to half a minute, each a little different. */
+export function backoff(): { next(): number; reset(): void } {
+  let wait = FIRST_WAIT_MS;
+  return {
+    next: () => {
+      const now = wait * (0.75 + Math.random() / 2);
+      wait = Math.min(MAX_WAIT_MS, wait * 2);
+      return now;
+    },
+    reset: () => {
+      wait = FIRST_WAIT_MS;
+    },
+  };
+}
+
+/** Whether a server will never give a stream, so that asking again is of no use. */
+function isRefusal(error: unknown): boolean {
+  if (SdkProtocolError.isInstance(error)) return true;
+  if (SdkHttpError.isInstance(error)) return error.status >= 400 && error.status < 500 && error.status !== 429;
+  if (!SdkError.isInstance(error)) return false;
+  return [SdkErrorCode.MethodNotSupportedByProtocolVersion, SdkErrorCode.NotConnected].includes(error.code);
+}
+
+/**
+ * Keeps a `subscriptions/listen` stream for changes of the tools open, again and again, until the result is called or the
+ * connection is gone. Neither its stream nor its waits hold the process open, and its failures are nobody's errors.
+ * @param onReopened called when a stream is open again after one that was cut: a change may have been missed
+ */
+export function keepListening(sdk: SdkClient, onReopened: () => void): () => void {
+  const waits = backoff();
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let first = true;
+  const again = () => {
+    if (stopped) return;
+    timer = setTimeout(() => void listen(), waits.next());
+    timer.unref();
+  };
+  const listen = async () => {
+    const began = Date.now();
+    try {
+      const filter = { toolsListChanged: true };
+      const stream = await withExchange({ listening: true }, () => sdk.listen(filter, { timeout: ACK_MS }));
+      if (!first && !stopped) onReopened();
+      first = false;
+      await stream.closed;
+      if (Date.now() - began > GOOD_MS) waits.reset();
+    } catch (error) {
+      if (isRefusal(error)) return;
+    }
+    again();
+  };
+  void listen();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+  };
+}
+
+/**
+ * The same for the older revision over HTTP, where the SDK opens one stream but gives it up after two failures.
+ * @param reopen asks for a new stream
+ * @returns told of the number of open streams; `stop` ends it
+ */
+export function keepStream(
+  reopen: () => Promise<void>,
+  onReopened: () => void,
+): { changed(open: number): void; stop(): void } {
+  const waits = backoff();
+  let timer: NodeJS.Timeout | undefined;
+  let lost = false;
+  let stopped = false;
+  const wait = () => {
+    clearTimeout(timer);
+    if (stopped) return;
+    // the SDK's own attempts come first
+    timer = setTimeout(() => void reopen().catch(wait), 1_500 + waits.next());
+    timer.unref();
+  };
+  return {
+    changed: (open) => {
+      if (open === 0) {
+        lost = true;
+        wait();
+        return;
+      }
+      clearTimeout(timer);
+      waits.reset();
+      if (lost) onReopened();
+      lost = false;
+    },
+    stop: () => {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

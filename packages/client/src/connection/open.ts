@@ -1,0 +1,102 @@
+import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+import { ConnectionError } from "@tenon/core";
+import type { ServerConfig } from "../types.ts";
+import { Connection, type ConnectionHooks, placeOf } from "./connection.ts";
+import { withSignal } from "./deadline.ts";
+import { classify, refusalCode, unreachable } from "./failure.ts";
+import type { Verdict } from "./verdicts.ts";
+
+/** Statuses by which a server says that it knows no Streamable HTTP (revision 2025-11-25, backwards compatibility). */
+const NOT_STREAMABLE = new Set([400, 404, 405, 406, 415, 501]);
+
+/** How a connection may be opened: with the question for the newer revision, or without. */
+type Way = "auto" | "legacy" | "sse";
+
+/** Whether another revision is worth a try; never when the server is down or refused the credential. */
+function mayBeOtherEra(error: unknown, way: Way): boolean {
+  if (refusalCode(error)) return false;
+  if (SdkHttpError.isInstance(error)) return error.status !== 401 && error.status !== 403;
+  if (way !== "auto") return true;
+  if (!SdkError.isInstance(error)) return false;
+  return error.code === SdkErrorCode.EraNegotiationFailed || error.code === SdkErrorCode.RequestTimeout;
+}
+
+function nextWay(error: unknown, config: ServerConfig, tried: readonly Way[]): Way | undefined {
+  const last = tried.at(-1) ?? "auto";
+  if (!mayBeOtherEra(error, last)) return undefined;
+  const refused = SdkHttpError.isInstance(error) && NOT_STREAMABLE.has(error.status);
+  const order: Way[] = "url" in config && refused ? ["sse", "legacy", "auto"] : ["legacy", "auto"];
+  return order.find((way) => !tried.includes(way));
+}
+
+/** How a connection is opened. */
+export interface OpenOptions {
+  /** What is known about the server. */
+  readonly known: Verdict | undefined;
+  /** Gives up when aborted. */
+  readonly signal: AbortSignal;
+  /** Told about every failed attempt that is still being cleaned up. */
+  readonly onClosing: (closing: Promise<void>) => void;
+}
+
+/** A connection, and the way it was opened. */
+export interface Opened {
+  readonly connection: Connection;
+  readonly sse: boolean;
+}
+
+/**
+ * Opens a connection within the server's connect budget: the newer revision first, then, unless the server is down or
+ * refuses the credential, the older one on a fresh transport (some old servers exit or stay silent when asked), then, for
+ * a server that refuses Streamable HTTP, the transport before it.
+ * @throws ConnectionError `unreachable`, AuthError
+ */
+export async function openConnection(
+  server: string,
+  config: ServerConfig,
+  hooks: ConnectionHooks,
+  { known, signal, onClosing }: OpenOptions,
+): Promise<Opened> {
+  const budget = config.connectTimeoutMs ?? 5_000;
+  const place = placeOf(config);
+  const until = Date.now() + budget;
+  let words = "";
+  const attempt = async (way: Way): Promise<Opened> => {
+    const left = Math.max(1, until - Date.now());
+    let timer: NodeJS.Timeout | undefined;
+    const sse = way === "sse";
+    const connection = new Connection(server, config, hooks, sse);
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(unreachable({ server, place }, `it did not answer within ${budget} ms`)), left);
+    });
+    const verdict = way !== "auto" ? ({ kind: "legacy" } as const) : known?.kind === "modern" ? known : undefined;
+    try {
+      const opened = Promise.race([connection.open(verdict, left), late]);
+      await withSignal(opened, signal, () => unreachable({ server, place }, "the client was closed"));
+      return { connection, sse };
+    } catch (error) {
+      words = connection.lastWords;
+      onClosing(connection.close());
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  const tried: Way[] = [];
+  let way: Way | undefined = known === undefined || known.kind === "modern" ? "auto" : known.kind;
+  let last: unknown;
+  while (way !== undefined && Date.now() < until && !signal.aborted) {
+    tried.push(way);
+    try {
+      return await attempt(way);
+    } catch (error) {
+      // that the oldest transport is refused as well says less than why the newer one was
+      if (way !== "sse" || last === undefined) last = error;
+      way = nextWay(error, config, tried);
+    }
+  }
+  const { error } = classify(last, { server, place, what: "the handshake", session: false });
+  if (!(error instanceof ConnectionError) || ["unreachable", "http_error", "redirected"].includes(error.code))
+    throw error;
+  throw unreachable({ server, place }, words ? `${error.message}; its last words: ${words}` : error.message, last);
+}

@@ -1,0 +1,89 @@
+import { Agent, buildConnector, type Dispatcher, ProxyAgent } from "undici";
+import type { HttpServerConfig } from "../types.ts";
+import { isLoopback, proxyFor } from "./proxy.ts";
+
+/** How requests reach one server. */
+export interface Route {
+  /** For requests that somebody waits for. */
+  readonly dispatcher: Dispatcher;
+  /** For streams that only listen: their sockets do not hold the process open. */
+  readonly quiet: Dispatcher;
+  /** The proxy in between, without its credentials. */
+  readonly proxy?: string;
+}
+
+// no limit of the pool's own: every wait is bounded by the call it belongs to, and a listening stream may be silent
+const NO_LIMITS = { headersTimeout: 0, bodyTimeout: 0 } as const;
+
+function connectOptions({ ca, socketPath, connectTimeoutMs }: HttpServerConfig): buildConnector.BuildOptions {
+  return {
+    timeout: connectTimeoutMs ?? 5_000,
+    // whatever NODE_TLS_REJECT_UNAUTHORIZED says
+    rejectUnauthorized: true,
+    ...(ca !== undefined && { ca }),
+    ...(socketPath !== undefined && { socketPath }),
+  };
+}
+
+/** A connector whose sockets never hold the process open; the pool would otherwise take hold of a busy one. */
+function quietly(connect: buildConnector.connector): buildConnector.connector {
+  return (options, callback) =>
+    connect(options, (...outcome) => {
+      const [, socket] = outcome;
+      if (socket) {
+        socket.unref();
+        socket.ref = () => socket;
+      }
+      callback(...outcome);
+    });
+}
+
+/** The kept-alive connections of one client, shared by its servers; closed with it. */
+export class Pools {
+  readonly #routes = new Map<string, Route>();
+  readonly #all = new Set<Dispatcher>();
+
+  /** The way to a server; the same for all servers that are reached the same way. */
+  route(config: HttpServerConfig): Route {
+    const url = new URL(config.url);
+    const direct = config.socketPath !== undefined || isLoopback(url.hostname);
+    const proxy = direct ? undefined : proxyFor(url, process.env);
+    const options = connectOptions(config);
+    const key = JSON.stringify([options, proxy]);
+    const known = this.#routes.get(key);
+    if (known) return known;
+    const route = proxy === undefined ? this.#direct(options) : this.#through(proxy, options);
+    this.#routes.set(key, route);
+    return route;
+  }
+
+  /** Cuts every connection. */
+  async close(): Promise<void> {
+    const all = [...this.#all];
+    this.#all.clear();
+    this.#routes.clear();
+    await Promise.all(all.map((dispatcher) => dispatcher.destroy().catch(() => {})));
+  }
+
+  #direct(options: buildConnector.BuildOptions): Route {
+    const connect = buildConnector(options);
+    const dispatcher = this.#keep(new Agent({ ...NO_LIMITS, connect }));
+    const quiet = this.#keep(new Agent({ ...NO_LIMITS, connect: quietly(connect) }));
+    return { dispatcher, quiet };
+  }
+
+  #through(proxy: string, options: buildConnector.BuildOptions): Route {
+    // plain http is asked of the proxy as it is: many refuse a tunnel to port 80
+    const dispatcher = this.#keep(
+      new ProxyAgent({ ...NO_LIMITS, uri: proxy, requestTls: options, proxyTunnel: false }),
+    );
+    const shown = new URL(proxy);
+    shown.username = shown.password = "";
+    return { dispatcher, quiet: dispatcher, proxy: shown.origin };
+  }
+
+  #keep<D extends Dispatcher>(dispatcher: D): D {
+    this.#all.add(dispatcher);
+    return dispatcher;
+  }
+}

@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+import type { DiscoverResult } from "@modelcontextprotocol/client";
+import type { ServerConfig } from "../types.ts";
+
+/** What is known about an endpoint before it is asked: which revision, or transport, it speaks. */
+export type Verdict =
+  | { readonly kind: "modern"; readonly discover: DiscoverResult }
+  | { readonly kind: "legacy" }
+  /** The first transport over HTTP, with one stream for all answers. */
+  | { readonly kind: "sse" };
+
+/** How long a verdict counts, in milliseconds; a server may be replaced by one of another revision. */
+const KEEP_MS = 10 * 60_000;
+const MAX_KEPT = 1_000;
+/** A longer description is asked for each time. */
+const MAX_DISCOVER = 64 * 1024;
+
+const kept = new Map<string, { readonly verdict: Verdict; readonly until: number }>();
+
+/**
+ * Names an endpoint together with the credentials it is used with, so that nothing learned with one is used with another.
+ * A digest: no credential is kept. Undefined for a transport of the caller's own.
+ */
+export function endpointOf(config: ServerConfig): string | undefined {
+  if ("transport" in config) return undefined;
+  const parts =
+    "url" in config
+      ? [
+          config.url,
+          config.socketPath,
+          Object.entries(config.headers ?? {})
+            .map(([name, value]) => [name.toLowerCase(), value])
+            .sort(),
+        ]
+      : [config.command, config.args, config.cwd, Object.entries(config.env ?? {}).sort()];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
+}
+
+/** What this process knows about an endpoint. */
+export function recall(endpoint: string | undefined): Verdict | undefined {
+  const entry = endpoint === undefined ? undefined : kept.get(endpoint);
+  return entry && Date.now() < entry.until ? entry.verdict : undefined;
+}
+
+/** Keeps a verdict; a server's own description for no longer than it allows. */
+export function remember(endpoint: string | undefined, verdict: Verdict): void {
+  if (endpoint === undefined) return;
+  const given = verdict.kind === "modern" ? verdict.discover.ttlMs : KEEP_MS;
+  const ttlMs = typeof given === "number" ? given : 0;
+  const [oldest] = kept.keys();
+  if (kept.size >= MAX_KEPT && oldest !== undefined) kept.delete(oldest);
+  kept.delete(endpoint);
+  if (verdict.kind === "modern" && JSON.stringify(verdict.discover).length > MAX_DISCOVER) return;
+  if (ttlMs > 0) kept.set(endpoint, { verdict, until: Date.now() + Math.min(ttlMs, KEEP_MS) });
+}
+
+/** Forgets what did not prove true. */
+export function forget(endpoint: string | undefined): void {
+  if (endpoint !== undefined) kept.delete(endpoint);
+}

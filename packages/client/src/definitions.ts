@@ -1,0 +1,104 @@
+import { isDeepStrictEqual } from "node:util";
+import { isRecord, type JsonObject } from "@tenon/core";
+import { recordAt, textAt } from "./pages.ts";
+import { headerProblem } from "./param-headers.ts";
+import { surveySchema } from "./schema-check.ts";
+import { deeperThan } from "./size.ts";
+import type { CatalogTool, ServerInfo } from "./types.ts";
+
+/** Levels of one definition, schemas and examples included. */
+const MAX_DEPTH = 200;
+
+/** A tool as its server describes it, before it has a model-side name. */
+export type WireTool = Omit<CatalogTool, "name">;
+
+/** One thing that is wrong with a tool. */
+export type Problem = ServerInfo["problems"][number];
+
+/** Reads one definition; a string says why it cannot be used. */
+function parseTool(server: string, item: unknown, overHttp: boolean): WireTool | string {
+  if (!isRecord(item)) return "the definition is not an object";
+  if (typeof item.name !== "string" || item.name === "") return "it has no name";
+  if (deeperThan(item, MAX_DEPTH)) return `it is nested deeper than ${MAX_DEPTH} levels`;
+  const schema = item.inputSchema;
+  if (!isRecord(schema)) return "it has no inputSchema object";
+  if (schema.type !== "object") {
+    return `its inputSchema must have "type": "object", found ${JSON.stringify(schema.type) ?? "none"}`;
+  }
+  const { outputSchema } = item;
+  if (outputSchema !== undefined && !isRecord(outputSchema)) return "its outputSchema is not an object";
+  const problem = overHttp ? headerProblem(schema) : undefined;
+  if (problem) return problem;
+  const annotations = recordAt(item, "annotations");
+  const title = textAt(item, "title") ?? textAt(annotations, "title");
+  return Object.freeze({
+    server,
+    wireName: item.name,
+    ...(title !== undefined && { title }),
+    description: textAt(item, "description") ?? "",
+    inputSchema: schema as JsonObject, // it came as JSON
+    ...(outputSchema !== undefined && { outputSchema: outputSchema as JsonObject }), // it came as JSON
+    annotations,
+    meta: recordAt(item, "_meta"),
+  });
+}
+
+/** What a server's raw definitions come down to. */
+export interface ParsedTools {
+  /** The usable tools, by name in code-unit order. */
+  readonly tools: WireTool[];
+  readonly problems: Problem[];
+  /** Names that stand for several different tools: nobody can say which one a call would reach. */
+  readonly ambiguous: ReadonlySet<string>;
+}
+
+/** Reads raw definitions one by one, so that a malformed one does not cost the others. */
+export function parseTools(server: string, items: readonly unknown[], overHttp: boolean): ParsedTools {
+  const tools = new Map<string, WireTool>();
+  const problems: Problem[] = [];
+  const ambiguous = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    const name = isRecord(item) && typeof item.name === "string" && item.name !== "" ? item.name : `#${index + 1}`;
+    const tool = parseTool(server, item, overHttp);
+    const first = tools.get(name);
+    if (typeof tool === "string") problems.push({ tool: name, reason: tool });
+    else if (!first) tools.set(name, tool);
+    else if (isDeepStrictEqual(first, tool))
+      problems.push({ tool: name, reason: "the server lists it twice, with one definition" });
+    else if (!ambiguous.has(name)) {
+      ambiguous.add(name);
+      problems.push({
+        tool: name,
+        reason: `the server lists two different tools with this name (${[first, tool].map(inWords).join(" and ")}); neither is used`,
+      });
+    }
+  }
+  for (const name of ambiguous) tools.delete(name);
+  const sorted = [...tools.values()].sort((a, b) => (a.wireName < b.wireName ? -1 : a.wireName > b.wireName ? 1 : 0));
+  return { tools: sorted, problems, ambiguous };
+}
+
+/** What tells one definition from another, for a person. */
+function inWords({ description, inputSchema }: WireTool): string {
+  const properties = Object.keys(isRecord(inputSchema.properties) ? inputSchema.properties : {});
+  return JSON.stringify(
+    description ? description.slice(0, 80) : `takes ${properties.slice(0, 5).join(", ") || "nothing"}`,
+  );
+}
+
+/** What the static look at a tool's schemas tells its user. */
+export function schemaProblems(tool: WireTool): Problem[] {
+  const sides = [
+    ["inputSchema", tool.inputSchema, "arguments are sent unchecked"],
+    ["outputSchema", tool.outputSchema, "results are not checked"],
+  ] as const;
+  return sides.flatMap(([side, schema, effect]) => {
+    if (!schema) return [];
+    const { unusable, ignored } = surveySchema(schema);
+    if (unusable) return [{ tool: tool.wireName, reason: `its ${side} has ${unusable}; ${effect}` }];
+    return ignored.map((pattern) => ({
+      tool: tool.wireName,
+      reason: `its ${side} has the pattern ${pattern}, which is no regular expression here; it is not checked`,
+    }));
+  });
+}

@@ -1,0 +1,206 @@
+import { randomUUID } from "node:crypto";
+import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { ConfigError, ConnectionError, isRecord } from "@tenon/core";
+import { definitionOf, fingerprint, type ToolDefinition, type TrustedTool } from "./definition.ts";
+
+/** One accepted tool. */
+export interface PinnedTool {
+  readonly fingerprint: string;
+  readonly definition: ToolDefinition;
+}
+
+/** What was accepted of one server. */
+export interface PinnedServer {
+  /** The command that may start it, as `commandLineOf` tells it. */
+  readonly start?: string;
+  /** By wire name. */
+  readonly tools: Readonly<Record<string, PinnedTool>>;
+}
+
+/** The content of a `tenon.lock`. */
+export interface Lock {
+  readonly version: 1;
+  /** By configured server name. */
+  readonly servers: Readonly<Record<string, PinnedServer>>;
+}
+
+const WAIT_MS = 10_000;
+/** A writer holds the lock for milliseconds; one that is older was killed. */
+const STALE_MS = 5_000;
+const EMPTY: Lock = { version: 1, servers: {} };
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
+
+function bad(path: string, why: string, cause?: unknown): never {
+  throw new ConfigError(
+    `${path} ${why}. Nothing it pins can be trusted until it is repaired: take its last good version, or delete it and accept every tool again`,
+    { code: "bad_lock", data: { path }, ...(cause !== undefined && { cause }) },
+  );
+}
+
+function parse(path: string, text: string): Lock {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    return bad(path, `is not JSON (${cause instanceof Error ? cause.message : "?"})`, cause);
+  }
+  if (!isRecord(value) || !isRecord(value.servers)) return bad(path, 'must be an object with "version" and "servers"');
+  if (value.version !== 1)
+    return bad(path, `has version ${JSON.stringify(value.version)}, this program reads version 1`);
+  for (const [server, entry] of Object.entries(value.servers)) {
+    if (!isRecord(entry) || !isRecord(entry.tools))
+      return bad(path, `has no "tools" for server ${JSON.stringify(server)}`);
+    if (entry.start !== undefined && typeof entry.start !== "string") return bad(path, `has a "start" that is no text`);
+    for (const [name, tool] of Object.entries(entry.tools)) {
+      const where = `tool ${JSON.stringify(name)} of server ${JSON.stringify(server)}`;
+      if (!isRecord(tool) || !isRecord(tool.definition)) return bad(path, `has no definition for ${where}`);
+      // what is compared and what is shown to a person must be the same thing; the cast is checked by this very line
+      if (tool.fingerprint !== fingerprint(tool.definition as unknown as ToolDefinition)) {
+        return bad(path, `has a fingerprint that does not belong to the definition beside it, for ${where}`);
+      }
+    }
+  }
+  return value as unknown as Lock; // every part was looked at above
+}
+
+/**
+ * Reads a lock file; one that does not exist yet is empty.
+ * @throws ConfigError `bad_lock` for one that is damaged or was changed by hand
+ */
+export async function readLock(path: string): Promise<Lock> {
+  try {
+    return parse(path, await readFile(path, "utf8"));
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return EMPTY;
+    throw error;
+  }
+}
+
+/** Keys in one order, so that a change of one tool is a change of its lines only. */
+function sorted<T>(record: Readonly<Record<string, T>>): [string, T][] {
+  return Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder);
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(sorted(value).map(([key, item]) => [key, inOrder(item)]));
+}
+
+async function write(path: string, lock: Lock): Promise<void> {
+  // a link stays a link: what it points at is replaced
+  const target = await realpath(path).catch(() => path);
+  const temporary = `${target}.${randomUUID()}.tmp`;
+  try {
+    const file = await open(temporary, "wx", 0o644);
+    try {
+      const { version, servers } = lock;
+      await file.writeFile(`${JSON.stringify({ version, servers: inOrder(servers) }, null, 2)}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** Holds `<path>.lock` while `work` runs: one writer at a time, among processes too. */
+async function exclusively<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const guard = `${path}.lock`;
+  const until = Date.now() + WAIT_MS;
+  for (;;) {
+    try {
+      const file = await open(guard, "wx");
+      await file.close();
+      break;
+    } catch (error) {
+      if (codeOf(error) !== "EEXIST") throw error;
+      const age = await stat(guard).then(
+        ({ mtimeMs }) => Date.now() - mtimeMs,
+        () => 0,
+      );
+      if (age > STALE_MS) {
+        // renamed first, so that of several who see it old only one takes it away
+        const old = `${guard}.${randomUUID()}`;
+        await rename(guard, old).then(
+          () => rm(old, { force: true }),
+          () => {},
+        );
+      } else if (Date.now() > until) {
+        throw new ConnectionError(
+          `${path} is being written by another process for more than ${WAIT_MS} ms; if none runs, delete ${guard}`,
+          { code: "lock_busy", retryable: true, cause: error },
+        );
+      } else await pause(10 + Math.random() * 30);
+    }
+  }
+  try {
+    return await work();
+  } finally {
+    await rm(guard, { force: true });
+  }
+}
+
+/** Changes a lock file: reads it anew, writes what `change` returns, as one step among processes. */
+export async function updateLock(path: string, change: (lock: Lock) => Lock): Promise<Lock> {
+  return exclusively(path, async () => {
+    const before = await readLock(path);
+    const after = change(before);
+    if (after !== before) await write(path, after);
+    return after;
+  });
+}
+
+function withServer(lock: Lock, server: string, change: (entry: PinnedServer) => PinnedServer): Lock {
+  const entry = Object.hasOwn(lock.servers, server) ? lock.servers[server] : undefined;
+  const entries = Object.entries(lock.servers).filter(([name]) => name !== server);
+  return { version: 1, servers: Object.fromEntries([...entries, [server, change(entry ?? { tools: {} })]]) };
+}
+
+/** The accepted form of a tool, or undefined. */
+export function pinnedTool(lock: Lock, server: string, wireName: string): PinnedTool | undefined {
+  const entry = Object.hasOwn(lock.servers, server) ? lock.servers[server] : undefined;
+  return entry && Object.hasOwn(entry.tools, wireName) ? entry.tools[wireName] : undefined;
+}
+
+/** A lock with these tools in the form they have now. */
+export function withTools(lock: Lock, tools: readonly TrustedTool[]): Lock {
+  let after = lock;
+  for (const tool of tools) {
+    const definition = definitionOf(tool);
+    const pinned: PinnedTool = { fingerprint: fingerprint(definition), definition };
+    after = withServer(after, tool.server, (entry) => {
+      const others = Object.entries(entry.tools).filter(([name]) => name !== tool.wireName);
+      return { ...entry, tools: Object.fromEntries([...others, [tool.wireName, pinned]]) };
+    });
+  }
+  return after;
+}
+
+/**
+ * Accepts tools as they are now: their definitions go into the lock file, over older ones. Other tools stay as they were.
+ *
+ * @example await acceptTools("tenon.lock", await client.listTools("mail"))
+ * @throws ConfigError `bad_lock`, ConnectionError `lock_busy`
+ */
+export async function acceptTools(path: string, tools: readonly TrustedTool[]): Promise<Lock> {
+  return updateLock(path, (lock) => withTools(lock, tools));
+}
+
+/** Accepts the command that starts a server, as `commandLineOf` tells it. */
+export async function acceptStart(path: string, server: string, commandLine: string): Promise<Lock> {
+  return updateLock(path, (lock) => withServer(lock, server, (entry) => ({ ...entry, start: commandLine })));
+}
+
+/** Takes a server out of the lock file: its tools and its command count as never seen. */
+export async function forgetServer(path: string, server: string): Promise<Lock> {
+  return updateLock(path, (lock) => {
+    if (!Object.hasOwn(lock.servers, server)) return lock;
+    return { ...lock, servers: Object.fromEntries(Object.entries(lock.servers).filter(([name]) => name !== server)) };
+  });
+}

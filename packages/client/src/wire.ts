@@ -1,0 +1,156 @@
+import {
+  type CallToolRequest,
+  type InputRequiredResult,
+  LOG_LEVEL_META_KEY,
+  type LoggingLevel,
+  type Tool,
+} from "@modelcontextprotocol/client";
+import type { Connection } from "./connection/connection.ts";
+import { cancelled, startDeadline, withSignal } from "./connection/deadline.ts";
+import type { Exchange } from "./connection/exchange.ts";
+import type { Server } from "./connection/server.ts";
+import { bounded } from "./connection/time.ts";
+import { type Emit, progressEvent } from "./events.ts";
+import type { PeerAnswers } from "./peer-requests.ts";
+import { asksForInput } from "./results.ts";
+import type { Carried } from "./rounds.ts";
+import { jsonSize, tooLarge } from "./size.ts";
+import type { ClientEvents, ElicitationHandler, EventSource, ReadOptions } from "./types.ts";
+
+/** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */
+export const IDLE_MS = 60_000;
+export const TOTAL_MS = 600_000;
+
+/** What a request needs from its client besides itself. */
+export interface WireContext {
+  readonly server: Server;
+  readonly emit: Emit;
+  readonly events: ClientEvents;
+  readonly elicitation: ElicitationHandler | "interrupt" | undefined;
+  readonly peers: PeerAnswers;
+  readonly logLevel: LoggingLevel;
+  readonly maxResultBytes: number;
+  readonly options: Pick<ReadOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog">;
+  readonly callId: string;
+}
+
+/** A request whose answer may be a question. */
+export interface WireRequest {
+  readonly method: "tools/call" | "prompts/get" | "resources/read";
+  /** In words, for example `tools/call refund`. */
+  readonly what: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal;
+  readonly source: EventSource;
+  /** Where the SDK takes a tool's parameter headers from. */
+  readonly definition?: () => Tool;
+}
+
+/** The answer as it came, or questions. */
+export type WireAnswer = Record<string, unknown> | InputRequiredResult;
+
+async function sendOn(
+  connection: Connection,
+  context: WireContext,
+  request: WireRequest,
+  carried: Carried,
+  spent: number,
+): Promise<WireAnswer> {
+  const { server, emit, events, logLevel, maxResultBytes, options } = context;
+  const { method, source, headers } = request;
+  const wantsLogs = events.onLog !== undefined || options.onLog !== undefined;
+  const began = Date.now();
+  const left = () => Math.max(1, (options.timeoutMs ?? IDLE_MS) - spent - (Date.now() - began));
+  const stream = connection.streamPending;
+  if (stream) await bounded(stream, left());
+  if (wantsLogs) await bounded(connection.askForLogs(logLevel), left());
+  const deadline = startDeadline({
+    server: server.name,
+    what: request.what,
+    idleMs: left(),
+    totalMs: Math.max(1, (options.totalTimeoutMs ?? TOTAL_MS) - spent - (Date.now() - began)),
+    signal: request.signal,
+  });
+  const exchange: Exchange = {
+    call: { source, deadline, onLog: options.onLog },
+    headers,
+    rawMethod: method,
+    onProgress: (progress) => {
+      deadline.touch();
+      const event = progressEvent(progress);
+      emit(events.onProgress, event, source);
+      emit(options.onProgress, event, source);
+    },
+  };
+  const level = wantsLogs && connection.era === "modern" ? { [LOG_LEVEL_META_KEY]: logLevel } : {};
+  const params = { ...request.params, _meta: { ...level, ...request.meta }, ...carried };
+  try {
+    const answer: unknown = await connection.exchange(exchange, ({ timeout }) => {
+      const how = {
+        timeout,
+        signal: deadline.signal,
+        headers: { ...headers },
+        allowInputRequired: true as const,
+        // only to have the SDK ask for progress; it is taken from the exchange
+        onprogress: () => {},
+      };
+      if (method !== "tools/call") return connection.sdk.request({ method, params } as never, how); // one of the protocol's own
+      const toolDefinition = request.definition?.();
+      // the SDK sends what a retry carries but its type for a first sending lacks it
+      return connection.sdk.callTool(params as unknown as CallToolRequest["params"], {
+        ...how,
+        ...(toolDefinition && { toolDefinition }),
+      });
+    });
+    const given = exchange.raw ?? (answer as Record<string, unknown>); // a result is an object
+    if (jsonSize(given, maxResultBytes) > maxResultBytes) throw tooLarge(server.name, request.what, maxResultBytes);
+    return asksForInput(answer) ? answer : given;
+  } catch (error) {
+    throw deadline.error ?? error;
+  } finally {
+    deadline.end();
+  }
+}
+
+/** How a request is sent. */
+export interface Sending {
+  /**
+   * Runs first, under the caller's signal; what it throws is thrown, and nothing is sent. Gives the milliseconds it took
+   * from the request's time.
+   */
+  readonly before?: () => Promise<number>;
+  /** Whether the request only reads, or may be repeated; asked after `before`. */
+  readonly safe?: () => boolean;
+  /** Counts for the server's `concurrency`. */
+  readonly inTurn?: boolean;
+}
+
+/**
+ * Sends a request once, with the retry that is safe.
+ * @throws TenonError
+ */
+export async function sendRequest(
+  context: WireContext,
+  request: WireRequest,
+  carried: Carried,
+  { before, safe = () => true, inTurn = false }: Sending = {},
+): Promise<WireAnswer> {
+  const { server } = context;
+  const { signal, what } = request;
+  let sent = false;
+  let spent = 0;
+  const attempt = (connection: Connection) => {
+    if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
+    sent = true;
+    return sendOn(connection, context, request, carried, spent);
+  };
+  const run = async () => {
+    spent = (await before?.()) ?? 0;
+    const use = () => server.use(what, attempt, safe());
+    return inTurn ? server.turn(use) : use();
+  };
+  // the signal must also end the wait for a connection
+  return withSignal(run(), signal, () => cancelled(server.name, what, signal.reason, sent));
+}

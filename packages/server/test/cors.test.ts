@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { TenonServer } from "../src/index.ts";
+import { createServer } from "../src/index.ts";
+import { modern, overSocket } from "./raw-requests.ts";
+
+let server: TenonServer;
+let url: string;
+const origin = "https://console.example";
+
+beforeAll(async () => {
+  server = createServer({ name: "shop", version: "1.0.0", http: { allowedOrigins: ["console.example"] } });
+  server.tool("ping", {}, () => "pong");
+  ({ url } = await server.listen({ port: 0 }));
+});
+afterAll(() => server.close());
+
+describe("a page of an allowed origin", () => {
+  it("may ask whether it may call, with the headers a call needs", async () => {
+    const { status, headers } = await overSocket(url, {
+      method: "OPTIONS",
+      headers: {
+        origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type,mcp-method,mcp-name,mcp-param-region",
+      },
+    });
+    expect(status).toBe(204);
+    expect(headers).toMatchObject({
+      "access-control-allow-origin": origin,
+      "access-control-allow-headers": "content-type,mcp-method,mcp-name,mcp-param-region",
+    });
+    expect(headers["access-control-allow-methods"]).toContain("POST");
+    expect(headers["access-control-allow-credentials"]).toBeUndefined();
+  });
+  it("may read the answer to a call, and a refusal", async () => {
+    const answer = await overSocket(url, modern("tools/call", { name: "ping" }, { headers: { origin } }));
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain("pong");
+    expect(answer.headers["access-control-allow-origin"]).toBe(origin);
+    expect(answer.headers.vary?.toLowerCase()).toContain("origin");
+    const refused = await overSocket(url, { method: "PUT", headers: { origin } });
+    expect(refused.status).toBe(405);
+    expect(refused.headers["access-control-allow-origin"]).toBe(origin);
+  });
+});
+
+describe("nobody else gets CORS headers:", () => {
+  it("a page of another origin is refused", async () => {
+    const { status, headers } = await overSocket(url, {
+      method: "OPTIONS",
+      headers: { origin: "https://evil.example" },
+    });
+    expect(status).toBe(403);
+    expect(headers["access-control-allow-origin"]).toBeUndefined();
+  });
+  it("a page on this machine may call a server without `allowedOrigins`, but cannot read it from another port", async () => {
+    const plain = createServer({ name: "plain", version: "1.0.0" });
+    const { url: address } = await plain.listen({ port: 0 });
+    const { status, headers } = await overSocket(
+      address,
+      modern("tools/list", {}, { headers: { origin: "http://localhost:3000" } }),
+    );
+    await plain.close();
+    expect(status).toBe(200);
+    expect(headers["access-control-allow-origin"]).toBeUndefined();
+  });
+});
