@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, checkOptions, isRecord, TenonError } from "@tenon/core";
 import type { HeldLease, LeaseStore } from "@tenon/store";
 
 /** How a thread's lease is taken and kept. */
@@ -67,33 +67,47 @@ export function isProcessGone(holder: string): boolean {
   }
 }
 
-async function take(leases: LeaseStore, threadId: string, ttlMs: number, options: ThreadLeaseOptions) {
-  const holder = options.holder ?? processHolder();
-  const deadline = performance.now() + (options.waitMs ?? 0);
-  for (;;) {
-    options.signal?.throwIfAborted();
-    const since = performance.now();
-    const { state, lease } = await leases.acquire(nameOf(threadId), holder, ttlMs);
-    if (state === "yours") return { lease, since };
-    // its fence goes along, so this lets go of the dead one only, not of who may have come since
-    if (options.isGone?.(lease.holder)) await leases.release(lease);
-    else if (performance.now() >= deadline) throw new ThreadBusyError(threadId, lease);
-    else await sleep(POLL_MS, undefined, options.signal && { signal: options.signal });
-  }
-}
-
 /** The answer; an error after `ms` or when `done` fires: a store that is silent must not hide that the time is up. */
 async function within<T>(ms: number, answer: Promise<T>, done?: AbortSignal): Promise<T> {
   const answered = new AbortController();
   const signal = done ? AbortSignal.any([done, answered.signal]) : answered.signal;
   const late = sleep(Math.max(ms, 1), undefined, { signal, ref: false }).then(() => {
-    throw new Error(`no answer in ${Math.round(ms)} ms`);
+    throw new ConnectionError(`The lease store gave no answer in ${Math.round(ms)} ms`, {
+      code: "lease_timeout",
+      retryable: true,
+    });
   });
   try {
     return await Promise.race([answer, late]);
   } finally {
     answered.abort();
     for (const loser of [answer, late]) loser.catch(() => undefined);
+  }
+}
+
+/** Asks once. An answer that comes too late must not keep the thread. */
+async function acquire(leases: LeaseStore, threadId: string, holder: string, ttlMs: number, signal?: AbortSignal) {
+  const answer = leases.acquire(nameOf(threadId), holder, ttlMs);
+  try {
+    return await within(ttlMs, answer, signal);
+  } catch (error) {
+    answer.then(({ state, lease }) => (state === "yours" ? leases.release(lease) : undefined)).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function take(leases: LeaseStore, threadId: string, ttlMs: number, options: ThreadLeaseOptions) {
+  const holder = options.holder ?? processHolder();
+  const deadline = performance.now() + (options.waitMs ?? 0);
+  for (;;) {
+    options.signal?.throwIfAborted();
+    const since = performance.now();
+    const { state, lease } = await acquire(leases, threadId, holder, ttlMs, options.signal);
+    if (state === "yours") return { lease, since };
+    // its fence goes along, so this lets go of the dead one only, not of who may have come since
+    if (options.isGone?.(lease.holder)) await leases.release(lease);
+    else if (performance.now() >= deadline) throw new ThreadBusyError(threadId, lease);
+    else await sleep(POLL_MS, undefined, options.signal && { signal: options.signal });
   }
 }
 
@@ -131,7 +145,8 @@ async function keep(
  * {@link ThreadLeaseLost}; pass it to `agent.invoke`.
  *
  * @param run gets the signal to stop at, and the lease, whose `fence` tells a late run from its successor
- * @throws ThreadBusyError when another run has the thread; ThreadLeaseLost; what `run` throws
+ * @throws ThreadBusyError when another run has the thread; ThreadLeaseLost; ConnectionError `code: "lease_timeout"` when the store
+ *   is silent for `ttlMs`; what `run` throws
  * @example
  * const result = await withThreadLease(stores.leases, "customer-7", (signal) =>
  *   agent.invoke(new Command({ resume }), { configurable: { thread_id: "customer-7" }, signal }));

@@ -73,9 +73,9 @@ describe("a thread under a lease", () => {
   it("stays with a run that takes longer than the lease lasts", async () => {
     const thread = freshThread();
     const long = work();
-    const running = withThreadLease(stores.leases, thread, long.run, { ttlMs: 600 });
+    const running = withThreadLease(stores.leases, thread, long.run, { ttlMs: 1_500 });
     await long.begun;
-    await sleep(1_500);
+    await sleep(3_500);
     await expect(withThreadLease(stores.leases, thread, long.run)).rejects.toMatchObject({ code: "thread_busy" });
     long.finish("done");
     expect(await running).toBe("done");
@@ -134,6 +134,17 @@ describe("a thread under a lease", () => {
     }
   });
 
+  it("is not waited for without end when the store does not answer, and not kept when it answers too late", async () => {
+    const { leases } = openMemory();
+    const { promise: late, resolve: answer } = later<void>();
+    const slow: LeaseStore = { ...leases, acquire: async (...asked) => late.then(() => leases.acquire(...asked)) };
+    const thread = freshThread();
+    const run = withThreadLease(slow, thread, async () => "never", { ttlMs: 200 });
+    await expect(run).rejects.toMatchObject({ code: "lease_timeout", retryable: true });
+    answer();
+    expect(await withThreadLease(leases, thread, async () => "free", { waitMs: 10_000 })).toBe("free");
+  });
+
   it("survives a store that fails now and then", async () => {
     const { leases } = openMemory();
     let renewals = 0;
@@ -142,7 +153,7 @@ describe("a thread under a lease", () => {
       ...leases,
       renew: async (lease, ttlMs) => {
         renewals += 1;
-        if (renewals === 6) resolve();
+        if (renewals === 4) resolve();
         if (renewals % 2 === 1) throw new Error("no database");
         return leases.renew(lease, ttlMs);
       },

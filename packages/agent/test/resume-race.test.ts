@@ -92,6 +92,23 @@ function race(name: string, ...args: string[]): void {
       expect((wins[0] ?? 0) + (wins[1] ?? 0)).toBe(ROUNDS);
     }, 90_000);
 
+    it("take a thread over from a process that was killed, when its lease is over", async () => {
+      const thread = "killed";
+      const [killed, heir] = [start(...args), both[1]];
+      expect(await killed.hear()).toEqual({ is: "ready" });
+      killed.tell({ do: "ask", thread });
+      expect(await killed.hear()).toMatchObject({ is: "ended" });
+      killed.tell({ do: "resume", thread, lease: { ttlMs: 5_000 } });
+      expect(await killed.hear()).toEqual({ is: "refunding" });
+      heir.tell({ do: "resume", thread });
+      expect(await heir.hear()).toEqual({ is: "failed", code: "thread_busy" });
+      await killed.stop();
+      heir.tell({ do: "resume", thread, lease: { waitMs: LIMIT_MS } });
+      expect(await heir.hear()).toEqual({ is: "refunding" });
+      heir.tell({ do: "finish" });
+      expect(await heir.hear()).toEqual({ is: "ended", reply: "done: success=refunded" });
+    }, 90_000);
+
     it("would both refund without a lease", async () => {
       expect(await approveTwice("no lease", "resume without a lease")).toEqual([
         { is: "refunding" },

@@ -11,7 +11,8 @@ import { callingModel } from "./scripted-model.ts";
 
 /** What the test tells one of the processes to do. */
 export type Order =
-  | { readonly do: "ask" | "resume" | "resume without a lease"; readonly thread: string }
+  | { readonly do: "ask" | "resume without a lease"; readonly thread: string }
+  | { readonly do: "resume"; readonly thread: string; readonly lease?: { ttlMs?: number; waitMs?: number } }
   | { readonly do: "finish" };
 /** What a process tells the test. */
 export type Report =
@@ -55,14 +56,16 @@ async function carryOut(order: Order): Promise<void> {
     else {
       const resume = async (signal?: AbortSignal): Promise<void> => {
         const [question] = await openQuestions(agent, order.thread);
-        if (!question) throw new Error("there is no question");
+        const held = { ...config, ...(signal && { signal }) };
+        // a run that was killed after its approval has nothing to ask, and goes on
+        if (!question) return void (await agent.invoke(null, held));
         const value = resumeValue(question, { decisions: [{ type: "approve" }] });
-        await agent.invoke(new Command({ resume: { [question.id]: value } }), { ...config, ...(signal && { signal }) });
+        await agent.invoke(new Command({ resume: { [question.id]: value } }), held);
       };
-      if (order.do === "resume") await withThreadLease(stores.leases, order.thread, resume);
+      if (order.do === "resume") await withThreadLease(stores.leases, order.thread, resume, order.lease);
       else await resume();
     }
-    const { values } = await agent.getState(config);
+    const { values } = await agent.graph.getState(config);
     report({ is: "ended", reply: values.messages.at(-1)?.text ?? "" });
   } catch (error) {
     report({ is: "failed", code: isRecord(error) && typeof error.code === "string" ? error.code : String(error) });

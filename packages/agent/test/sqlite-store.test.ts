@@ -37,6 +37,16 @@ if (url === undefined) {
     open: () => PostgresStore.fromConnString(url, { schema }),
     like: ["database"],
   });
+  it("PostgresStore has ways of its own, which the documentation names", async () => {
+    const store = PostgresStore.fromConnString(url, { schema });
+    await store.put(["ways", "ab"], "k", { n: 1 });
+    expect(await store.search(["ways", "a"])).toHaveLength(1);
+    await expect(store.put(["ways", "a_b"], "k", {})).rejects.toThrow("wildcards");
+    expect(await store.listNamespaces({ prefix: ["*", "ab"] })).toEqual([]);
+    expect(await store.listNamespaces({ prefix: ["ways"], maxDepth: 1 })).toEqual([]);
+    expect(await store.search(["ways"], { filter: { n: { $gtt: 5 } } })).toHaveLength(1);
+    await store.stop();
+  });
 }
 
 describe("SqliteStore", () => {
