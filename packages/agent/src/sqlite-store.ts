@@ -1,5 +1,3 @@
-import { closeSync, mkdirSync, openSync } from "node:fs";
-import { dirname } from "node:path";
 import {
   BaseStore,
   type GetOperation,
@@ -11,7 +9,8 @@ import {
   type SearchOperation,
 } from "@langchain/langgraph";
 import { ConfigError, ConnectionError, checkOptions, isRecord } from "@tenon/core";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
+import { openMemoryFile } from "./sqlite-store-file.ts";
 import { checkNamespace, filterOf, matches } from "./sqlite-store-match.ts";
 
 /** When items are forgotten. Times are minutes, as in LangGraph's `PostgresStore`. */
@@ -44,51 +43,8 @@ interface Row {
   readonly updated_at: number;
 }
 
-const BUSY_MS = 15_000;
 const MINUTE_MS = 60_000;
 const SWEEP_MINUTES = 60;
-
-/** Numbered steps of the table's history, never edited once released. */
-const MIGRATIONS: readonly string[] = [
-  `create table tenon_memory (
-     path text not null, -- the labels of the namespace, joined by ":", which no label contains
-     key text not null,
-     value text not null,
-     created_at integer not null, -- milliseconds since 1970, like all times here
-     updated_at integer not null,
-     expires_at integer,
-     primary key (path, key)
-   );
-   create index tenon_memory_expires on tenon_memory (expires_at) where expires_at is not null;`,
-];
-
-function open(path: string): Database.Database {
-  if (path !== ":memory:") {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    closeSync(openSync(path, "a", 0o600)); // what is remembered of people is for the owner only
-  }
-  const database = new Database(path, { timeout: BUSY_MS });
-  try {
-    database.pragma("journal_mode = WAL");
-    database.pragma("synchronous = FULL");
-    // exclusive: of several processes that start together one migrates, and the others find it done
-    database
-      .transaction(() => {
-        database.exec("create table if not exists tenon_memory_migrations (step integer primary key)");
-        const done = Number(database.prepare("select count(*) from tenon_memory_migrations").pluck().get());
-        for (const [step, sql] of MIGRATIONS.entries()) {
-          if (step < done) continue;
-          database.exec(sql);
-          database.prepare("insert into tenon_memory_migrations values (?)").run(step);
-        }
-      })
-      .exclusive();
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
 
 const itemOf = (row: Row): Item => ({
   namespace: row.path.split(":"),
@@ -174,9 +130,10 @@ export class SqliteStore extends BaseStore {
   override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
     const database = this.#open();
     // synchronous from begin to commit: nothing else of this process comes in between
-    const results = database
-      .transaction(() => operations.map((operation) => this.#run(database, operation)))
-      .immediate();
+    const work = database.transaction(() => operations.map((operation) => this.#run(database, operation)));
+    // whoever writes takes the lock at once: one that reads first fails when another process wrote in between
+    const writes = this.#ttl.refreshOnRead === true || operations.some((operation) => "value" in operation);
+    const results = writes ? work.immediate() : work.deferred();
     return results as OperationResults<Op>; // one result per operation, of its kind: see #run
   }
 
@@ -188,7 +145,7 @@ export class SqliteStore extends BaseStore {
   #open(): Database.Database {
     if (this.#stopped) throw new ConnectionError(`The store ${this.#path} is stopped`, { code: "store_closed" });
     if (this.#database) return this.#database;
-    this.#database = open(this.#path);
+    this.#database = openMemoryFile(this.#path);
     const minutes = this.#ttl.sweepIntervalMinutes ?? SWEEP_MINUTES;
     if (minutes > 0) {
       // a sweep that fails is made up for by the next one

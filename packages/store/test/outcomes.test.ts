@@ -20,7 +20,7 @@ describe("SQLite", () => {
   it("migrates once and shares keys fairly between processes that start together", async () => {
     const won = (await race(3, "./claimer.ts", "sqlite", join(folder, "race.db"))).flat();
     expect([...won].sort()).toEqual(Array.from({ length: 50 }, (_, i) => `key-${i}`).sort());
-  });
+  }, 60_000);
   it("lets two stores of one process work on one file at once", async () => {
     const file = join(folder, "two.db");
     const stores = [createSqliteStore(file), createSqliteStore(file)];
@@ -93,7 +93,7 @@ if (url === undefined) {
     it("migrates once and shares keys fairly between processes that start together", async () => {
       const won = (await race(3, "./claimer.ts", "postgres", url, `${schema}_race`)).flat();
       expect([...won].sort()).toEqual(Array.from({ length: 50 }, (_, i) => `key-${i}`).sort());
-    });
+    }, 60_000);
     it("refuses a schema that is not one word", () => {
       expect(() => createPostgresStore({ url, schema: "a; drop" })).toThrow("must be one word");
     });
