@@ -49,6 +49,10 @@ export function shownAsText(result: ToolResult): ShownResult {
   return { content: renderText(result.content, result.structured), artifact: artifactOf(result) };
 }
 
+/** What a model reads where there is nothing to read: providers refuse an empty tool message. */
+export const EMPTY_RESULT = "(no output)";
+export const EMPTY_FAILURE = "The tool failed without saying why.";
+
 /** A tool's answer as the message its call waits for. */
 export function resultMessage(
   origin: MessageOrigin,
@@ -58,8 +62,7 @@ export function resultMessage(
 ): ToolMessage {
   const message = new ToolMessage({
     ...origin,
-    // providers refuse an empty tool message
-    content: content.length > 0 ? content : result.isError ? "The tool failed without saying why." : "(no output)",
+    content: content.length > 0 ? content : result.isError ? EMPTY_FAILURE : EMPTY_RESULT,
     status: result.isError ? "error" : "success",
     artifact,
     tool_call_id: id,
@@ -68,18 +71,22 @@ export function resultMessage(
   return message;
 }
 
-/** A failed call as the message its call waits for, with a warning where the call may have had its effect. */
-export function failureMessage(origin: MessageOrigin, id: string, error: unknown): ToolMessage {
-  const known = error instanceof TenonError;
+/** A failed call in words for a model, with a warning where the call may have had its effect. */
+export function failureText(error: unknown, name = "The tool"): string {
   const told = serializeError(error);
-  const text = known ? told.message : `${origin.name ?? "The tool"} failed: ${told.message || told.name}`;
+  const text = error instanceof TenonError ? told.message : `${name} failed: ${told.message || told.name}`;
   // the client's own errors say it already
   const warn = told.maybeExecuted === true && !text.includes("may have taken effect");
   const effect = warn ? " The call may have taken effect on the server: do not repeat it blindly, check first." : "";
-  const artifact: McpArtifact = { meta: {}, error: told };
+  return `${text}${effect}`;
+}
+
+/** A failed call as the message its call waits for. */
+export function failureMessage(origin: MessageOrigin, id: string, error: unknown): ToolMessage {
+  const artifact: McpArtifact = { meta: {}, error: serializeError(error) };
   const message = new ToolMessage({
     ...origin,
-    content: `${text}${effect}`,
+    content: failureText(error, origin.name),
     status: "error",
     artifact,
     tool_call_id: id,

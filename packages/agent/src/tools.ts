@@ -1,20 +1,12 @@
 import { type MessageContent, ToolMessage } from "@langchain/core/messages";
 import { DynamicStructuredTool, type ToolRunnableConfig } from "@langchain/core/tools";
-import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
+import { type Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import type { CatalogTool, Client, Interceptor, ToolResult, ToolRuntime } from "@tenon/client";
-import {
-  ConfigError,
-  checkOptions,
-  didYouMean,
-  digest,
-  ExecutionError,
-  isRecord,
-  type JsonObject,
-  META,
-} from "@tenon/core";
+import { ConfigError, checkOptions, digest, ExecutionError, isRecord, type JsonObject, META } from "@tenon/core";
 import { checkArguments, describeArgumentIssues } from "./arguments.ts";
-import { hasParentGraph, insideCreateAgent, isGuarded, rethrowParked, unknownStateKeys } from "./checkpoint.ts";
-import { answerCall, copyToolMessage, gotoOf, updateOf } from "./commands.ts";
+import { insideCreateAgent, rethrowParked } from "./checkpoint.ts";
+import { directed } from "./command-checks.ts";
+import { copyToolMessage } from "./commands.ts";
 import { endRun, resultFailure, type ToolErrors } from "./failures.ts";
 import {
   failureMessage,
@@ -24,6 +16,7 @@ import {
   settled,
   shownAsText,
 } from "./messages.ts";
+import { type ModelProvider, modelSchemaOf, restoreArguments } from "./provider-schemas/index.ts";
 import { durableDriver } from "./questions.ts";
 
 /**
@@ -82,6 +75,7 @@ type Output = [content: ToolMessage | Command | MessageContent, artifact: unknow
 export interface ToolSettings {
   /** Left out, failures are messages unless `mcpMiddleware` says otherwise. */
   readonly toolErrors?: ToolErrors | undefined;
+  readonly provider?: ModelProvider | undefined;
   /** What a message shows of a result. Default: all as text. */
   readonly show?: ((result: ToolResult) => Promise<ShownResult>) | undefined;
   /** Milliseconds without an answer until a call fails, where the call's own configuration names none. */
@@ -102,10 +96,25 @@ function callIdOf(arg: unknown, config: CallConfig | undefined): string | undefi
   return config?.toolCallId ?? config?.toolCall?.id;
 }
 
-/** A tool of an MCP server as a LangChain tool. Made by `mcpTools`. */
+type McpToolFields = Omit<ConstructorParameters<typeof DynamicStructuredTool<JsonObject>>[0], "schema"> & {
+  /** The server's schema. */
+  readonly inputSchema: JsonObject;
+  /** Whose rules `schema` fits. */
+  readonly provider?: ModelProvider | undefined;
+};
+
+/** A tool of an MCP server as a LangChain tool. Made by `mcpTools`. `schema` is what a model is shown. */
 export class McpTool extends DynamicStructuredTool<JsonObject> {
-  static override lc_name(): string {
-    return "McpTool";
+  /** The server's own schema: what arguments are checked against. */
+  readonly inputSchema: JsonObject;
+  /** A model's arguments as the server wants them: the form in which they are approved, checked and sent. */
+  readonly toWire: (args: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+
+  constructor({ inputSchema, provider, ...fields }: McpToolFields) {
+    const { schema, wireNames } = modelSchemaOf(inputSchema, provider);
+    super({ ...fields, schema });
+    this.inputSchema = inputSchema;
+    this.toWire = (args) => restoreArguments(inputSchema, args, wireNames);
   }
 
   /** What happens when a call fails; left out, `mcpMiddleware` may decide. */
@@ -116,8 +125,10 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     Arg extends Parameters<DynamicStructuredTool<JsonObject>["call"]>[0],
     Config extends ToolRunnableConfig | undefined,
   >(arg: Arg, config?: Config, tags?: string[]): ReturnType<DynamicStructuredTool<JsonObject>["call"]> {
-    const input: unknown = isRecord(arg) && arg.type === "tool_call" ? arg.args : arg;
-    const issues = checkArguments(this.schema, input);
+    const call = isRecord(arg) && arg.type === "tool_call" ? arg : undefined;
+    const given: unknown = call ? call.args : arg;
+    const input = isRecord(given) ? this.toWire(given) : given;
+    const issues = checkArguments(this.inputSchema, input);
     if (issues.length > 0) {
       const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
       const error = new ExecutionError(text, { code: "invalid_arguments", maybeExecuted: false, data: { issues } });
@@ -126,7 +137,8 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
       return failed({ name: this.name }, id, config ?? {}, error, this.toolErrors);
     }
     const checked: this = Object.create(this, { schema: { value: {} } });
-    return super.call.call(checked, arg, config, tags);
+    const sent = (call ? { ...call, args: input } : input) as Arg; // the same form, its arguments as the server wants them
+    return super.call.call(checked, sent, config, tags);
   }
 }
 
@@ -178,43 +190,6 @@ function originOf(entry: CatalogTool): MessageOrigin {
   };
 }
 
-function commandError(entry: CatalogTool, what: string, code: string): ConfigError {
-  return new ConfigError(
-    `An interceptor answered ${entry.name} with a Command ${what} The tool itself may have run: do not call it again.`,
-    { code, server: entry.server },
-  );
-}
-
-/** Refuses what LangGraph would drop without a word. */
-function checkCommand(entry: CatalogTool, config: CallConfig, command: Command): void {
-  if (command.graph === Command.PARENT) {
-    if (hasParentGraph(config)) return; // its update is for the state of that graph
-    const what =
-      "for the graph around this one (Command.PARENT), but this graph is not a step of another one. Leave out `graph`.";
-    throw commandError(entry, what, "no_parent_graph");
-  }
-  const unknown = unknownStateKeys(config, Object.keys(updateOf(command)));
-  const [key] = unknown;
-  if (key === undefined) return;
-  const near = didYouMean(key, Object.keys(isRecord(config.state) ? config.state : {}));
-  const hint = near ? `did you mean "${near}"?` : "declare it in the agent's stateSchema.";
-  throw commandError(
-    entry,
-    `that updates "${key}", which is not part of the agent's state; ${hint}`,
-    "unknown_state_key",
-  );
-}
-
-function directed(entry: CatalogTool, id: string | undefined, config: CallConfig, command: Command): Output {
-  checkCommand(entry, config, command);
-  const within = command.graph === undefined; // its goto is a step of this graph
-  if (within && gotoOf(command).length > 0 && insideCreateAgent(config) && !isGuarded(config, id ?? "")) {
-    const what = `whose goto is ${JSON.stringify(gotoOf(command))}, which createAgent ignores. Add mcpMiddleware() as the first middleware of the agent.`;
-    throw commandError(entry, what, "goto_needs_middleware");
-  }
-  return [id === undefined ? command : answerCall(command, { id, name: entry.name }), undefined];
-}
-
 async function callThrough<Context, State>(
   client: CallingClient<Context, State>,
   entry: CatalogTool,
@@ -261,7 +236,7 @@ async function callThrough<Context, State>(
       }),
     });
     if (id !== undefined) rethrowParked(config, id); // an interceptor swallowed the interrupt
-    if (isCommand(outcome)) return directed(entry, id, config, outcome);
+    if (isCommand(outcome)) return [directed(entry, id, config, outcome), undefined];
     if (ToolMessage.isInstance(outcome)) {
       if (id === undefined) return [outcome.content, outcome.artifact];
       return [
@@ -292,7 +267,8 @@ export function toolOf<Context, State>(
   const tool = new McpTool({
     name: entry.name,
     description: entry.description,
-    schema: entry.inputSchema,
+    inputSchema: entry.inputSchema,
+    provider: settings.provider,
     responseFormat: "content_and_artifact",
     metadata: { mcp: metadata },
     func: (args, _manager, config) =>
@@ -308,6 +284,11 @@ export interface McpToolsOptions {
   /** Configured names of the servers whose tools are wanted; all when left out. */
   readonly servers?: readonly string[];
   /**
+   * Whose rules the schemas must fit. The default suits OpenAI, DeepSeek, Anthropic and compatible endpoints; Gemini has a
+   * dialect of its own, and Anthropic refuses argument names with other letters than a-z.
+   */
+  readonly provider?: ModelProvider;
+  /**
    * `"return"`: a failed call is a message with status `"error"` and never ends the run. `"throw"`: it ends the run with a typed
    * error, with and without middleware. Left out, it is a message unless `mcpMiddleware` says otherwise.
    */
@@ -317,11 +298,11 @@ export interface McpToolsOptions {
 /**
  * The tools of a client's catalog as LangChain tools, one per entry, named as in the catalog.
  *
- * The model gets the server's JSON Schema unchanged; arguments are checked against it before anything is sent. Whatever goes
- * wrong reaches the model as a message with status `"error"`, unless `toolErrors` says otherwise. The result's structured
- * content and `_meta` are in the message's artifact (`McpArtifact`).
+ * The model gets each tool's JSON Schema in a form it accepts (`toModelSchema`); arguments are checked against the server's own
+ * schema before anything is sent. Whatever goes wrong reaches the model as a message with status `"error"`, unless `toolErrors`
+ * says otherwise. The result's structured content and `_meta` are in the message's artifact (`McpArtifact`).
  *
- * @throws ConfigError `code: "unknown_option"` for an option nobody reads
+ * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"unknown_provider"`
  * @example
  * const agent = createAgent({ model, tools: await mcpTools(client), middleware: [mcpMiddleware()], checkpointer });
  */
@@ -329,8 +310,8 @@ export async function mcpTools<Context = unknown, State = unknown>(
   client: AgentClient<Context, State>,
   options: McpToolsOptions = {},
 ): Promise<McpTool[]> {
-  checkOptions(options, ["servers", "toolErrors"], "mcpTools(client, options)");
-  const { servers = [], toolErrors } = options;
+  checkOptions(options, ["servers", "provider", "toolErrors"], "mcpTools(client, options)");
+  const { servers = [], provider, toolErrors } = options;
   if (toolErrors !== undefined && toolErrors !== "return" && toolErrors !== "throw") {
     throw new ConfigError(
       `mcpTools(client, options).toolErrors must be "return" or "throw", got ${JSON.stringify(toolErrors)}`,
@@ -340,5 +321,5 @@ export async function mcpTools<Context = unknown, State = unknown>(
     );
   }
   const catalog = await client.listTools(...servers);
-  return catalog.map((entry) => toolOf(client, entry, { toolErrors }));
+  return catalog.map((entry) => toolOf(client, entry, { provider, toolErrors }));
 }

@@ -286,6 +286,7 @@ export class MultiServerMCPClient {
     };
     return toolOf(client, entry, {
       toolErrors: config.handleToolErrors === false ? "throw" : undefined,
+      provider: config.provider,
       show: (result) => showResult(result, content),
       timeoutMs: config.mcpServers[entry.server]?.defaultToolTimeout ?? config.defaultToolTimeout,
       headers: headers && { ...headers },

@@ -8,7 +8,7 @@ const KEYS = [
   ..."mcpServers throwOnLoadError prefixToolNameWithServerName additionalToolNamePrefix useStandardContentBlocks".split(
     " ",
   ),
-  ..."outputHandling defaultToolTimeout onConnectionError handleToolErrors toolInterceptors callbacks elicitation".split(
+  ..."outputHandling defaultToolTimeout onConnectionError handleToolErrors provider toolInterceptors callbacks elicitation".split(
     " ",
   ),
   ..."logLevel beforeToolCall afterToolCall onMessage onProgress onInitialized onToolsListChanged".split(" "),

@@ -10,6 +10,7 @@ import type {
   ToolRuntime,
   TransportServerConfig,
 } from "@tenon/client";
+import type { ModelProvider } from "../provider-schemas/index.ts";
 import type { AgentInterceptor } from "../tools.ts";
 
 /** Kinds of content a tool may answer with. */
@@ -153,6 +154,8 @@ export interface MultiServerConfig extends Common, ToolHooks {
   onConnectionError?: "throw" | "ignore" | ((failure: ConnectionFailure) => void);
   /** True (default): a failed call is a message for the model. False: it ends the run with a typed error. */
   handleToolErrors?: boolean;
+  /** Whose rules the tools' schemas must fit, as in `mcpTools`. */
+  provider?: ModelProvider;
   /** Interceptors around every call, the outermost first. */
   toolInterceptors?: readonly AgentInterceptor[];
   callbacks?: Callbacks;
