@@ -1,5 +1,5 @@
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
-import { isRecord, withinTime } from "@tenon/core";
+import { isRecord, isRiskyPattern, withinTime } from "@tenon/core";
 import { Ajv } from "ajv";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 
@@ -28,12 +28,45 @@ const tolerantRegExp = Object.assign(
 /** A server's pattern may take for ever on a text that a model writes. */
 const MAX_CHECK_MS = 500;
 
-const compiled = new WeakMap<object, ValidateFunction | "unusable">();
+/** Characters of arguments that a harmless pattern is fast on whatever they are. */
+const SMALL = 4_096;
 
-function validatorOf(schema: object): ValidateFunction | "unusable" {
+/** How long a check may take: `fast` for any arguments, for small ones, or nobody knows. */
+type Cost = "fast" | "fast when small" | "unknown";
+
+/** Being able to stop a check costs a thread, more than all the rest of a call: only what may need it gets one. */
+function costOf(schema: unknown): Cost {
+  let cost: Cost = "fast";
+  const open: unknown[] = [schema];
+  for (let seen = 0; open.length > 0; seen += 1) {
+    const node = open.pop();
+    if (seen > 20_000) return "unknown";
+    if (Array.isArray(node)) open.push(...node);
+    if (!isRecord(node)) continue;
+    if ("$ref" in node || "$dynamicRef" in node || "$recursiveRef" in node || "uniqueItems" in node) return "unknown";
+    const named = isRecord(node.patternProperties) ? Object.keys(node.patternProperties) : [];
+    for (const pattern of [node.pattern, ...named]) {
+      if (typeof pattern !== "string") continue;
+      // with one repetition that is not itself repeated, time is quadratic at most
+      if (isRiskyPattern(pattern) || (pattern.match(/[*+]|\{\d+,/g) ?? []).length > 1) return "unknown";
+      cost = "fast when small";
+    }
+    open.push(...Object.values(node));
+  }
+  return cost;
+}
+
+interface Validator {
+  readonly validate: ValidateFunction;
+  readonly cost: Cost;
+}
+
+const compiled = new WeakMap<object, Validator | "unusable">();
+
+function validatorOf(schema: object): Validator | "unusable" {
   const known = compiled.get(schema);
   if (known) return known;
-  let validate: ValidateFunction | "unusable" = "unusable"; // a reference elsewhere, a malformed keyword: the server has the last word
+  let found: Validator | "unusable" = "unusable"; // a reference elsewhere, a malformed keyword: the server has the last word
   // one instance per schema, since two tools may use the same $id; older servers write tuples as draft 7 does
   for (const Dialect of [Ajv2020, Ajv]) {
     const ajv = new Dialect({
@@ -47,14 +80,15 @@ function validatorOf(schema: object): ValidateFunction | "unusable" {
     });
     try {
       // `$schema` would name a dialect that is not loaded, `$async` would make Ajv answer with a promise
-      validate = ajv.compile({ ...schema, $schema: undefined, $async: undefined });
+      const validate = ajv.compile({ ...schema, $schema: undefined, $async: undefined });
+      found = { validate, cost: costOf(schema) };
       break;
     } catch {
       // the other dialect may understand it
     }
   }
-  compiled.set(schema, validate);
-  return validate;
+  compiled.set(schema, found);
+  return found;
 }
 
 function fieldOf(path: string): string {
@@ -92,10 +126,12 @@ export function checkArguments(schema: unknown, args: unknown): readonly Argumen
   }
   if (!isRecord(args)) return [{ field: "arguments", message: "must be an object" }];
   if (!isRecord(schema)) return [];
-  const validate = validatorOf(schema);
-  if (validate === "unusable") return [];
+  const validator = validatorOf(schema);
+  if (validator === "unusable") return [];
+  const { validate, cost } = validator;
   try {
-    if (withinTime(() => validate(args), MAX_CHECK_MS)) return [];
+    const fast = cost === "fast" || (cost === "fast when small" && JSON.stringify(args).length <= SMALL);
+    if (fast ? validate(args) : withinTime(() => validate(args), MAX_CHECK_MS)) return [];
   } catch {
     return []; // a pattern that backtracks, or references without an end: the server has the last word
   }

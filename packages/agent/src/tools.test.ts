@@ -85,6 +85,15 @@ describe("arguments that do not fit", () => {
     expect(message).toMatchObject({ content: "ok", status: "success" });
   });
 
+  it.each([
+    ["a pattern that backtracks", { a: { type: "string", pattern: "^(a+)+$" } }, `${"a".repeat(40)}!`],
+    ["a harmless pattern on a long text", { a: { type: "string", pattern: "b+$" } }, "b".repeat(200_000)],
+    ["references without an end", { a: { $ref: "#" } }, {}],
+  ])("%s does not hold up the process", async (_name, properties, a) => {
+    const { message } = await callOne({ schema: { type: "object", properties }, run: () => ({ text: "ok" }) }, { a });
+    expect(message.content).toBe("ok");
+  });
+
   it("two tools with the same $id do not disturb each other", async () => {
     const schema = (type: string) => ({ $id: "urn:x", type: "object", properties: { a: { type } }, required: ["a"] });
     const client = scriptedClient({
