@@ -29,6 +29,9 @@ function parseTool(server: string, item: unknown, overHttp: boolean): WireTool |
   if (outputSchema !== undefined && !isRecord(outputSchema)) return "its outputSchema is not an object";
   const problem = overHttp ? headerProblem(schema) : undefined;
   if (problem) return problem;
+  // revision 2025-11-25: the server refuses every call of it that does not start a task
+  if (recordAt(item, "execution").taskSupport === "required")
+    return "it can only run as a task, which this client does not do";
   const annotations = recordAt(item, "annotations");
   const title = textAt(item, "title") ?? textAt(annotations, "title");
   return Object.freeze({

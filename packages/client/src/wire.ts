@@ -44,8 +44,8 @@ export interface WireRequest {
   readonly meta: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
   readonly source: EventSource;
-  /** Where the SDK takes a tool's parameter headers from. */
-  readonly definition?: () => Tool;
+  /** Where the SDK takes a tool's parameter headers from; none for a tool without. */
+  readonly definition?: () => Tool | undefined;
 }
 
 /** The answer as it came, or questions. */
@@ -96,13 +96,10 @@ async function sendOn(
         // only to have the SDK ask for progress; it is taken from the exchange
         onprogress: () => {},
       };
-      if (method !== "tools/call") return connection.sdk.request({ method, params } as never, how); // one of the protocol's own
       const toolDefinition = request.definition?.();
+      if (!toolDefinition) return connection.sdk.request({ method, params } as never, how); // one of the protocol's own
       // the SDK sends what a retry carries but its type for a first sending lacks it
-      return connection.sdk.callTool(params as unknown as CallToolRequest["params"], {
-        ...how,
-        ...(toolDefinition && { toolDefinition }),
-      });
+      return connection.sdk.callTool(params as unknown as CallToolRequest["params"], { ...how, toolDefinition });
     });
     const given = exchange.raw ?? (answer as Record<string, unknown>); // a result is an object
     if (jsonSize(given, maxResultBytes) > maxResultBytes) throw tooLarge(server.name, request.what, maxResultBytes);
