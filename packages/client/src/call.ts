@@ -84,6 +84,8 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
       signal,
       source,
       peers,
+      // a driver's legs may be replayed: nothing must be waited for between them
+      visits: driver ? undefined : context.visits,
       expectHosts: server.config.expectHosts,
       send: (carried, round) => {
         const sendThis = async () => send(context, request, wire, await carried(), round);

@@ -44,6 +44,7 @@ import type {
   ToolCallRequest,
   ToolRuntime,
 } from "./types.ts";
+import { Visits } from "./url-refusals.ts";
 import type { WireContext } from "./wire.ts";
 
 const INFO = { name: "tenon", version: "0.1.0" };
@@ -74,6 +75,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #peers: PeerAnswers;
+  readonly #visits = new Visits();
   readonly #number = nextClient();
   readonly #entries = new Map<string, Entry>();
   readonly #pools = new Pools();
@@ -104,6 +106,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
         ((server, data) => this.#emit(this.#events.onLog, { level: "info", logger: "stderr", data }, { server })),
       onCatalogChanged: (server) => this.#emit(this.#events.onCatalogChanged, { server }),
       peers: this.#peers,
+      onVisited: (server, params) => this.#visits.complete(server, params),
       onLog: (server, { level, logger, data }, call) => {
         const event = { level, ...(logger !== undefined && { logger }), data };
         const source = call?.source ?? { server };
@@ -263,6 +266,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       events: this.#events,
       elicitation: this.#options.elicitation,
       peers: this.#peers,
+      visits: this.#visits,
       logLevel: this.#options.logLevel ?? "info",
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
       options: { ...timeoutOf(server.config), ...options },

@@ -16,6 +16,7 @@ import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
 import { jsonSize, tooLarge } from "./size.ts";
 import type { ClientEvents, ElicitationHandler, EventSource, ReadOptions } from "./types.ts";
+import { refusalAsQuestions, type Visits } from "./url-refusals.ts";
 
 /** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */
 export const IDLE_MS = 60_000;
@@ -28,6 +29,7 @@ export interface WireContext {
   readonly events: ClientEvents;
   readonly elicitation: ElicitationHandler | "interrupt" | undefined;
   readonly peers: PeerAnswers;
+  readonly visits: Visits;
   readonly logLevel: LoggingLevel;
   readonly maxResultBytes: number;
   readonly options: Pick<ReadOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog">;
@@ -149,5 +151,10 @@ export async function sendRequest(
     return inTurn ? server.turn(use) : use();
   };
   // the signal must also end the wait for a connection
-  return withSignal(run(), signal, () => cancelled(server.name, what, signal.reason, sent));
+  const asked = run().catch((error: unknown) => {
+    const questions = refusalAsQuestions(error);
+    if (questions) return questions;
+    throw error;
+  });
+  return withSignal(asked, signal, () => cancelled(server.name, what, signal.reason, sent));
 }
