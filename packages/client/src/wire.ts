@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Connection } from "./connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "./connection/deadline.ts";
-import type { Exchange } from "./connection/exchange.ts";
+import { ANY_RESULT, type Exchange } from "./connection/exchange.ts";
 import type { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { type Emit, progressEvent } from "./events.ts";
@@ -99,7 +99,7 @@ async function sendOn(
         onprogress: () => {},
       };
       const toolDefinition = request.definition?.();
-      if (!toolDefinition) return connection.sdk.request({ method, params } as never, how); // one of the protocol's own
+      if (!toolDefinition) return connection.sdk.request({ method, params }, ANY_RESULT, how);
       // the SDK sends what a retry carries but its type for a first sending lacks it
       return connection.sdk.callTool(params as unknown as CallToolRequest["params"], { ...how, toolDefinition });
     });
