@@ -60,7 +60,10 @@ interface Gated {
   readonly rule: GatedTool;
 }
 
-function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
+async function readDecision(
+  given: unknown,
+  { call, rule }: Gated,
+): Promise<ApprovalDecision | { problem: string }> {
   if (!isRecord(given)) return { problem: "expected { type, … }" };
   const type = rule.decisions.find((kind) => kind === given.type);
   if (!type) {
@@ -84,7 +87,7 @@ function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision |
       if (name !== undefined && name !== call.name) {
         return { problem: `an edit may change arguments, not the tool ("${String(name)}")` };
       }
-      const issues = checkArguments(rule.schema, args);
+      const issues = await checkArguments(rule.schema, args);
       return issues.length > 0
         ? { problem: `the edited arguments do not fit: ${describeArgumentIssues(issues)}` }
         : { type, editedAction: { name: call.name, args } };
@@ -93,7 +96,11 @@ function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision |
 }
 
 /** The decisions in a resume value, or what is wrong with it in words for the person. */
-function readResume(value: unknown, approvalId: string, gated: readonly Gated[]): ApprovalDecision[] | string {
+async function readResume(
+  value: unknown,
+  approvalId: string,
+  gated: readonly Gated[],
+): Promise<ApprovalDecision[] | string> {
   if (!isRecord(value) || !Array.isArray(value.decisions)) {
     return "The answer was not understood: expected { decisions: [ … ] } with one decision per action.";
   }
@@ -106,7 +113,7 @@ function readResume(value: unknown, approvalId: string, gated: readonly Gated[])
   }
   const decisions: ApprovalDecision[] = [];
   for (const [i, item] of gated.entries()) {
-    const read = readDecision(given[i], item);
+    const read = await readDecision(given[i], item);
     if ("problem" in read) return `The decision about ${item.call.name} cannot be used: ${read.problem}.`;
     decisions.push(read);
   }
@@ -133,7 +140,7 @@ async function reviewed(execution: Execution, calls: readonly Gated[]): Promise<
   return { gated, texts: asked.filter((text) => typeof text === "string") };
 }
 
-function decide(execution: Execution, messageId: string, gated: readonly Gated[], texts: readonly string[]) {
+async function decide(execution: Execution, messageId: string, gated: readonly Gated[], texts: readonly string[]) {
   const actionRequests = gated.map(({ call, rule }, i): ActionRequest => {
     const origin = rule.server !== undefined && rule.tool !== undefined && { server: rule.server, tool: rule.tool };
     return { name: call.name, args: call.args, description: texts[i] ?? "", toolCallId: call.id, ...origin };
@@ -152,7 +159,7 @@ function decide(execution: Execution, messageId: string, gated: readonly Gated[]
       reviewConfigs,
       ...(error !== undefined && { error }),
     };
-    const read = readResume(pause(execution, messageId, payload), approvalId, gated);
+    const read = await readResume(pause(execution, messageId, payload), approvalId, gated);
     // a throw would be replayed on every later resume, so a bad answer is asked for again
     if (typeof read !== "string") return read;
     error = read;
@@ -245,7 +252,7 @@ export function approvals(
         }
         const { gated, texts } = await reviewed(execution, candidates);
         if (gated.length === 0) return undefined;
-        const decisions = decide(execution, message.id ?? "message", gated, texts);
+        const decisions = await decide(execution, message.id ?? "message", gated, texts);
         const edits = new Map(
           gated.flatMap(({ call }, i) => {
             const decision = decisions[i];

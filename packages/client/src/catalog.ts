@@ -125,10 +125,11 @@ export class ToolList {
     const reason = (await this.#filter)?.refusal(this.find(name) ?? { wireName: name, annotations: {} });
     if (reason) {
       throw new ConfigError(
-        `tool "${name}" of server "${server}" may not be called: in the server's configuration, ${reason}`,
+        `tool "${name}" of server "${server}" is not selected: in the server's configuration, ${reason}. Nothing was sent`,
         {
           code: "tool_not_allowed",
           server,
+          maybeExecuted: false,
           data: { tool: name },
         },
       );

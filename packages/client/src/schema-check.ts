@@ -179,7 +179,8 @@ async function compile(root: JsonObject, thoroughness: Thoroughness): Promise<Sc
   try {
     survey = surveySchema(root);
     if (survey.unusable) return { problem: survey.unusable };
-    const { $schema: _dialect, ...rest } = survey.ignored.length > 0 ? withoutIllegalPatterns(root) : root;
+    // the dialect is chosen below; an asynchronous check would answer with a promise
+    const { $schema: _dialect, $async: _never, ...rest } = survey.ignored.length > 0 ? withoutIllegalPatterns(root) : root;
     schema = rest;
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) };
@@ -235,4 +236,17 @@ export function schemaCheck(schema: JsonObject, thoroughness: Thoroughness): Pro
   const known = checks[thoroughness].get(schema) ?? compile(schema, thoroughness);
   checks[thoroughness].set(schema, known);
   return known;
+}
+
+/**
+ * What is wrong with a value by a schema that came from a server; empty when it fits, or when that cannot be told (a schema
+ * that cannot be compiled, a check that was stopped). Checked like the arguments of a call. Never throws.
+ *
+ * @example (await schemaIssues(tool.inputSchema, { amount: "x" })).map(issueMessage) // ["must be number"]
+ */
+export async function schemaIssues(schema: JsonObject, value: unknown): Promise<readonly SchemaIssue[]> {
+  const compiled = await schemaCheck(schema, "all");
+  if ("problem" in compiled) return [];
+  const verdict = compiled.check(value);
+  return verdict.ok === false ? verdict.issues : [];
 }

@@ -101,6 +101,11 @@ describe("a schema from a server", () => {
     expect((await call(schema, { p: "a b" })).text).toContain("- p: must match pattern");
   });
 
+  it("may call itself asynchronous: it is checked like any other", async () => {
+    const { text } = await call({ ...input({ p: { type: "string" } }), $async: true }, { p: 1 });
+    expect(text).toContain("- p: must be string, got 1");
+  });
+
   it("is used without a pattern that is none here, and without what depends on it", async () => {
     const schema = input(
       { p: { type: "string", pattern: "(?i)abc" } },
