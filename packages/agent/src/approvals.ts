@@ -60,10 +60,7 @@ interface Gated {
   readonly rule: GatedTool;
 }
 
-async function readDecision(
-  given: unknown,
-  { call, rule }: Gated,
-): Promise<ApprovalDecision | { problem: string }> {
+async function readDecision(given: unknown, { call, rule }: Gated): Promise<ApprovalDecision | { problem: string }> {
   if (!isRecord(given)) return { problem: "expected { type, … }" };
   const type = rule.decisions.find((kind) => kind === given.type);
   if (!type) {

@@ -5,7 +5,8 @@ import { checkAnswers } from "./questions.ts";
 import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
 import { answerByHandler, type Carried, untilFinal } from "./rounds.ts";
 import { checkArguments, checkOutput } from "./tool-checks.ts";
-import type { CallDriver, EventSource, Leg, ToolCallRequest, ToolResult, WireResult } from "./types.ts";
+import type { CallDriver, Leg, ToolCallRequest, ToolResult, WireResult } from "./types/calls.ts";
+import type { EventSource } from "./types/events.ts";
 import { IDLE_MS, sendRequest, TOTAL_MS, type WireContext, type WireRequest } from "./wire.ts";
 
 /** JSON-RPC code of the revision: the headers do not repeat the parameters the server declares for them. */

@@ -11,7 +11,7 @@ import { nameTools } from "./names.ts";
 import { fetchAll } from "./pages.ts";
 import { declaresHeaders } from "./param-headers.ts";
 import type { Gate } from "./trust/gate.ts";
-import type { CatalogTool, Naming } from "./types.ts";
+import type { CatalogTool, Naming } from "./types/catalog.ts";
 
 /** Milliseconds a first call waits for the definitions, and until a failed attempt is repeated. */
 const PREPARE_MS = 5_000;

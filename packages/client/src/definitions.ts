@@ -4,7 +4,8 @@ import { recordAt, textAt } from "./pages.ts";
 import { declaresHeaders, headerProblem } from "./param-headers.ts";
 import { surveySchema } from "./schema-check.ts";
 import { deeperThan } from "./size.ts";
-import type { CatalogTool, ServerInfo } from "./types.ts";
+import type { CatalogTool } from "./types/catalog.ts";
+import type { ServerInfo } from "./types/servers.ts";
 
 /** Levels of one definition, schemas and examples included. */
 const MAX_DEPTH = 200;

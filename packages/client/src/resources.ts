@@ -5,15 +5,15 @@ import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "./pages.ts";
 import { answerByHandler, untilFinal } from "./rounds.ts";
+import type { ReadOptions } from "./types/calls.ts";
 import type {
   CatalogPrompt,
   CatalogResource,
   CatalogResourceTemplate,
-  EventSource,
   PromptMessage,
-  ReadOptions,
   ResourceBlob,
-} from "./types.ts";
+} from "./types/catalog.ts";
+import type { EventSource } from "./types/events.ts";
 import { sendRequest, type WireContext, type WireRequest } from "./wire.ts";
 
 /** Resources read at the same time. */

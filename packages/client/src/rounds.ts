@@ -6,7 +6,8 @@ import { hasAsked, noteAsked } from "./marks.ts";
 import type { PeerAnswers } from "./peer-requests.ts";
 import { askHandler, parseQuestions } from "./questions.ts";
 import { asksForInput } from "./results.ts";
-import type { ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
+import type { EventSource } from "./types/events.ts";
+import type { ElicitationHandler, ElicitationRequest } from "./types/questions.ts";
 import { checkConsent, idsOf, isRefusal, type Visits } from "./url-refusals.ts";
 
 const MAX_ROUNDS = 10;

@@ -180,7 +180,11 @@ async function compile(root: JsonObject, thoroughness: Thoroughness): Promise<Sc
     survey = surveySchema(root);
     if (survey.unusable) return { problem: survey.unusable };
     // the dialect is chosen below; an asynchronous check would answer with a promise
-    const { $schema: _dialect, $async: _never, ...rest } = survey.ignored.length > 0 ? withoutIllegalPatterns(root) : root;
+    const {
+      $schema: _dialect,
+      $async: _never,
+      ...rest
+    } = survey.ignored.length > 0 ? withoutIllegalPatterns(root) : root;
     schema = rest;
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) };

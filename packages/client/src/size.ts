@@ -1,5 +1,5 @@
 import { isRecord, ProtocolError } from "@tenon/core";
-import type { ServerConfig } from "./types.ts";
+import type { ServerConfig } from "./types/servers.ts";
 
 /** Bytes one answer may have unless a client or a call says otherwise: 8 MiB. */
 export const MAX_RESULT_BYTES = 8 * 1024 * 1024;

@@ -2,7 +2,7 @@ import type { InputRequiredResult } from "@modelcontextprotocol/client";
 import { isRecord, ProtocolError } from "@tenon/core";
 import { bounded } from "./connection/time.ts";
 import { textAt } from "./pages.ts";
-import type { ElicitationRequest } from "./types.ts";
+import type { ElicitationRequest } from "./types/questions.ts";
 
 /** JSON-RPC code of revision 2025-11-25: first a person has to visit an address. Nothing ran. */
 const URL_REQUIRED = -32_042;

@@ -15,7 +15,9 @@ import type { PeerAnswers } from "./peer-requests.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
 import { jsonSize, tooLarge } from "./size.ts";
-import type { ClientEvents, ElicitationHandler, EventSource, ReadOptions } from "./types.ts";
+import type { ReadOptions } from "./types/calls.ts";
+import type { ClientEvents, EventSource } from "./types/events.ts";
+import type { ElicitationHandler } from "./types/questions.ts";
 import { refusalAsQuestions, type Visits } from "./url-refusals.ts";
 
 /** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ClientOptions, renderText } from "../src/index.ts";
-import type { ToolResult } from "../src/types.ts";
+import type { ToolResult } from "../src/types/calls.ts";
 import { ALL_STUBS, closeAfterEach, connect, STUBS, type Stub, start, stubHttp } from "./stub/index.ts";
 
 closeAfterEach();

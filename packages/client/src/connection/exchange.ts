@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Progress, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import { isRecord, type TenonError } from "@tenon/core";
-import type { ClientEvents, EventSource } from "../types.ts";
+import type { ClientEvents, EventSource } from "../types/events.ts";
 import type { Deadline } from "./deadline.ts";
 
 /** A tool call that is on the wire now. */

@@ -1,6 +1,6 @@
 import { SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { ConnectionError, ProtocolError } from "@tenon/core";
-import type { HttpServerConfig } from "../types.ts";
+import type { HttpServerConfig } from "../types/servers.ts";
 import { type AskOptions, ask, type Head } from "./answer.ts";
 import { currentExchange, type Exchange } from "./exchange.ts";
 import { refusalCode } from "./failure.ts";

@@ -1,5 +1,5 @@
 import { TrustError } from "@tenon/core";
-import type { CatalogTool } from "../types.ts";
+import type { CatalogTool } from "../types/catalog.ts";
 import type { Effect, Grants } from "./types.ts";
 
 /** Whether a text fits a pattern in which `*` stands for any text and `?` for one character; slashes are like any other. */
