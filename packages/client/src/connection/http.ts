@@ -89,7 +89,7 @@ function headersOf(init: RequestInit | undefined, exchange: Exchange | undefined
 }
 
 /** `fetch` for the SDK over kept-alive connections of our own, with redirects, busy servers and sizes decided here. */
-export function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch {
+function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch {
   const { server, pools, onListening } = context;
   const route: Route = pools.route(config);
   const limit = config.maxResponseBytes ?? MAX_RESPONSE_BYTES;
