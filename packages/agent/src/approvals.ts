@@ -60,7 +60,7 @@ interface Gated {
   readonly rule: GatedTool;
 }
 
-async function readDecision(given: unknown, { call, rule }: Gated): Promise<ApprovalDecision | { problem: string }> {
+function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
   if (!isRecord(given)) return { problem: "expected { type, … }" };
   const type = rule.decisions.find((kind) => kind === given.type);
   if (!type) {
@@ -84,7 +84,7 @@ async function readDecision(given: unknown, { call, rule }: Gated): Promise<Appr
       if (name !== undefined && name !== call.name) {
         return { problem: `an edit may change arguments, not the tool ("${String(name)}")` };
       }
-      const issues = await checkArguments(rule.schema, args);
+      const issues = checkArguments(rule.schema, args);
       return issues.length > 0
         ? { problem: `the edited arguments do not fit: ${describeArgumentIssues(issues)}` }
         : { type, editedAction: { name: call.name, args } };
@@ -93,11 +93,7 @@ async function readDecision(given: unknown, { call, rule }: Gated): Promise<Appr
 }
 
 /** The decisions in a resume value, or what is wrong with it in words for the person. */
-async function readResume(
-  value: unknown,
-  approvalId: string,
-  gated: readonly Gated[],
-): Promise<ApprovalDecision[] | string> {
+function readResume(value: unknown, approvalId: string, gated: readonly Gated[]): ApprovalDecision[] | string {
   if (!isRecord(value) || !Array.isArray(value.decisions)) {
     return "The answer was not understood: expected { decisions: [ … ] } with one decision per action.";
   }
@@ -110,7 +106,7 @@ async function readResume(
   }
   const decisions: ApprovalDecision[] = [];
   for (const [i, item] of gated.entries()) {
-    const read = await readDecision(given[i], item);
+    const read = readDecision(given[i], item);
     if ("problem" in read) return `The decision about ${item.call.name} cannot be used: ${read.problem}.`;
     decisions.push(read);
   }
@@ -137,7 +133,7 @@ async function reviewed(execution: Execution, calls: readonly Gated[]): Promise<
   return { gated, texts: asked.filter((text) => typeof text === "string") };
 }
 
-async function decide(execution: Execution, messageId: string, gated: readonly Gated[], texts: readonly string[]) {
+function decide(execution: Execution, messageId: string, gated: readonly Gated[], texts: readonly string[]) {
   const actionRequests = gated.map(({ call, rule }, i): ActionRequest => {
     const origin = rule.server !== undefined && rule.tool !== undefined && { server: rule.server, tool: rule.tool };
     return { name: call.name, args: call.args, description: texts[i] ?? "", toolCallId: call.id, ...origin };
@@ -156,7 +152,7 @@ async function decide(execution: Execution, messageId: string, gated: readonly G
       reviewConfigs,
       ...(error !== undefined && { error }),
     };
-    const read = await readResume(pause(execution, messageId, payload), approvalId, gated);
+    const read = readResume(pause(execution, messageId, payload), approvalId, gated);
     // a throw would be replayed on every later resume, so a bad answer is asked for again
     if (typeof read !== "string") return read;
     error = read;
@@ -249,7 +245,7 @@ export function approvals(
         }
         const { gated, texts } = await reviewed(execution, candidates);
         if (gated.length === 0) return undefined;
-        const decisions = await decide(execution, message.id ?? "message", gated, texts);
+        const decisions = decide(execution, message.id ?? "message", gated, texts);
         const edits = new Map(
           gated.flatMap(({ call }, i) => {
             const decision = decisions[i];

@@ -1,6 +1,6 @@
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
-import { schemaIssues } from "@tenon/client";
-import { isRecord, issueMessage, issuePath, type JsonObject, type SchemaIssue } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 
 /** One argument that does not fit its tool's schema. */
 export interface ArgumentIssue {
@@ -9,23 +9,75 @@ export interface ArgumentIssue {
   readonly message: string;
 }
 
-const MAX_ISSUES = 8;
-/** What a model reads better than the schema's own words. */
-const WORDS: Record<string, string> = {
-  "required, but missing": "is required",
-  "unknown property": "is not an argument of this tool",
-};
+/** Servers write patterns for many dialects; one that no JavaScript engine accepts must not make its tool uncallable. */
+const tolerantRegExp = Object.assign(
+  (pattern: string, flags: string): RegExp => {
+    for (const attempt of [flags, ""]) {
+      try {
+        return new RegExp(pattern, attempt);
+      } catch {
+        // the next attempt is more lenient; the server validates again in any case
+      }
+    }
+    return /(?:)/;
+  },
+  { code: "new RegExp" },
+);
 
-function inWords(issue: SchemaIssue): ArgumentIssue {
-  const message = issueMessage(issue);
-  return { field: issuePath(issue) || "arguments", message: WORDS[message] ?? message };
+const compiled = new WeakMap<object, ValidateFunction | "unusable">();
+
+function validatorOf(schema: object): ValidateFunction | "unusable" {
+  const known = compiled.get(schema);
+  if (known) return known;
+  // one instance per schema, since two tools may use the same $id; `$schema` would name a dialect that is not loaded
+  const ajv = new Ajv2020({
+    strict: false,
+    allErrors: true,
+    validateSchema: false,
+    validateFormats: false,
+    ownProperties: true,
+    logger: false,
+    code: { regExp: tolerantRegExp },
+  });
+  let validate: ValidateFunction | "unusable";
+  try {
+    // `$async` would make Ajv answer with a promise
+    validate = ajv.compile({ ...schema, $schema: undefined, $async: undefined });
+  } catch {
+    validate = "unusable"; // a reference elsewhere, a malformed keyword: the server has the last word
+  }
+  compiled.set(schema, validate);
+  return validate;
+}
+
+function fieldOf(path: string): string {
+  const parts = path
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+  return parts.reduce((text, part) => (/^\d+$/.test(part) ? `${text}[${part}]` : text ? `${text}.${part}` : part), "");
+}
+
+function describe(error: ErrorObject): ArgumentIssue {
+  const at = fieldOf(error.instancePath);
+  const inside = (key: unknown) => (at ? `${at}.${String(key)}` : String(key));
+  switch (error.keyword) {
+    case "required":
+      return { field: inside(error.params.missingProperty), message: "is required" };
+    case "additionalProperties":
+      return { field: inside(error.params.additionalProperty), message: "is not an argument of this tool" };
+    case "enum":
+      return { field: at || "arguments", message: `must be one of ${JSON.stringify(error.params.allowedValues)}` };
+    default:
+      return { field: at || "arguments", message: error.message ?? "is not valid" };
+  }
 }
 
 /**
- * What is wrong with `args` by a tool's schema (JSON Schema or Zod); empty when they fit, or when the schema cannot be used here
- * at all. Never throws, and never takes long, whatever pattern a server sent.
+ * What is wrong with `args` by a tool's schema (JSON Schema 2020-12 or Zod); empty when they fit, or when the schema cannot be
+ * used here at all. Never throws.
  */
-export async function checkArguments(schema: unknown, args: unknown): Promise<readonly ArgumentIssue[]> {
+export function checkArguments(schema: unknown, args: unknown): readonly ArgumentIssue[] {
   if (isInteropZodSchema(schema)) {
     const result = interopSafeParse(schema, args);
     if (result.success) return [];
@@ -33,8 +85,14 @@ export async function checkArguments(schema: unknown, args: unknown): Promise<re
   }
   if (!isRecord(args)) return [{ field: "arguments", message: "must be an object" }];
   if (!isRecord(schema)) return [];
-  const issues = await schemaIssues(schema as JsonObject, args); // a JSON Schema is JSON
-  return issues.slice(0, MAX_ISSUES).map(inWords);
+  const validate = validatorOf(schema);
+  if (validate === "unusable" || validate(args)) return [];
+  const seen = new Map<string, ArgumentIssue>();
+  for (const error of validate.errors ?? []) {
+    const issue = describe(error);
+    if (!seen.has(issue.field)) seen.set(issue.field, issue); // the first reason per field is the plainest
+  }
+  return [...seen.values()].slice(0, 8);
 }
 
 /** The issues in one line for a model or a person: `amount must be number; orderId is required`. */

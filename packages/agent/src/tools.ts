@@ -89,7 +89,7 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     Config extends ToolRunnableConfig | undefined,
   >(arg: Arg, config?: Config, tags?: string[]): ReturnType<DynamicStructuredTool<JsonObject>["call"]> {
     const input: unknown = isRecord(arg) && arg.type === "tool_call" ? arg.args : arg;
-    const issues = await checkArguments(this.schema, input);
+    const issues = checkArguments(this.schema, input);
     if (issues.length > 0) {
       const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
       const id = callIdOf(arg, config);

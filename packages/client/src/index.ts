@@ -5,7 +5,6 @@ export { checkAnswer, type FieldIssue, type FieldProblem } from "./field-values.
 export { parseFields } from "./fields.ts";
 export type { ToolMatch, ToolSelection } from "./filters.ts";
 export { renderText } from "./results.ts";
-export { schemaIssues } from "./schema-check.ts";
 export {
   diffTool,
   formatChanges,

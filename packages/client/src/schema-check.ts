@@ -241,16 +241,3 @@ export function schemaCheck(schema: JsonObject, thoroughness: Thoroughness): Pro
   checks[thoroughness].set(schema, known);
   return known;
 }
-
-/**
- * What is wrong with a value by a schema that came from a server; empty when it fits, or when that cannot be told (a schema
- * that cannot be compiled, a check that was stopped). Checked like the arguments of a call. Never throws.
- *
- * @example (await schemaIssues(tool.inputSchema, { amount: "x" })).map(issueMessage) // ["must be number"]
- */
-export async function schemaIssues(schema: JsonObject, value: unknown): Promise<readonly SchemaIssue[]> {
-  const compiled = await schemaCheck(schema, "all");
-  if ("problem" in compiled) return [];
-  const verdict = compiled.check(value);
-  return verdict.ok === false ? verdict.issues : [];
-}
