@@ -6,6 +6,8 @@ export {
   approvals,
   type ReviewConfig,
 } from "./approvals.ts";
+export { type BareLoopOptions, type BareLoopResult, bareLoop, type LoopEvent } from "./bare-loop.ts";
+export type { AssistantMessage, ChatMessage, ModelEndpoint } from "./chat-completions.ts";
 export type { RunEvent } from "./events.ts";
 export {
   type InteractiveInput,
@@ -13,6 +15,14 @@ export {
   type InteractiveResult,
   runInteractive,
 } from "./interactive.ts";
+export {
+  isProcessGone,
+  processHolder,
+  ThreadBusyError,
+  ThreadLeaseLost,
+  type ThreadLeaseOptions,
+  withThreadLease,
+} from "./lease.ts";
 export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";
@@ -33,8 +43,25 @@ export {
   resumeValue,
   type ThreadState,
 } from "./open-questions.ts";
+export {
+  type DispatchOptions,
+  dispatch,
+  type OpenAITool,
+  type OpenAIToolCall,
+  type OpenAIToolMessage,
+  toOpenAITools,
+} from "./openai-tools.ts";
 export type { ApprovableTool, ApprovalPolicy, ApprovalRule, DecisionKind } from "./policy.ts";
+export { fromModelArguments, type ModelProvider, toModelSchema } from "./provider-schemas/index.ts";
 export type { ElicitationInterrupt, ElicitationResume } from "./questions.ts";
+export {
+  estimateTokens,
+  findTools,
+  type SearchableTool,
+  type SearchToolsOptions,
+  searchTools,
+  withinBudget,
+} from "./search-tools.ts";
 export {
   type AgentClient,
   type AgentInterceptor,
