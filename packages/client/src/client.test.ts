@@ -52,6 +52,6 @@ describe("createClient", () => {
   });
   it("introduces itself with the version of the package", () => {
     const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
-    expect(readFileSync(new URL("./client.ts", import.meta.url), "utf8")).toContain(`version: "${version}"`);
+    expect(readFileSync(new URL("./hooks.ts", import.meta.url), "utf8")).toContain(`version: "${version}"`);
   });
 });

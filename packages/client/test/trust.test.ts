@@ -303,6 +303,8 @@ describe("a child process", () => {
     // stands in for docker: writes down what it was given, then runs the server like a container would
     const record = join(folder, "argv.json");
     const docker = join(folder, "docker");
+    // whatever the folders above say
+    await writeFile(join(folder, "package.json"), '{ "type": "commonjs" }');
     await writeFile(
       docker,
       `#!${process.execPath}
