@@ -41,5 +41,6 @@ export {
   type McpStreamChunk,
   McpTool,
   type McpToolMetadata,
+  type McpToolsOptions,
   mcpTools,
 } from "./tools.ts";

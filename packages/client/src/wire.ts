@@ -15,7 +15,7 @@ import type { PeerAnswers } from "./peer-requests.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
 import { jsonSize, tooLarge } from "./size.ts";
-import type { ClientEvents, ElicitationHandler, EventSource, ReadOptions } from "./types.ts";
+import type { CallDriver, ClientEvents, ElicitationHandler, EventSource, ReadOptions } from "./types.ts";
 
 /** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */
 export const IDLE_MS = 60_000;
@@ -32,6 +32,7 @@ export interface WireContext {
   readonly maxResultBytes: number;
   readonly options: Pick<ReadOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog">;
   readonly callId: string;
+  readonly driver?: CallDriver | undefined;
 }
 
 /** A request whose answer may be a question. */
@@ -74,7 +75,7 @@ async function sendOn(
     signal: request.signal,
   });
   const exchange: Exchange = {
-    call: { source, deadline, onLog: options.onLog },
+    call: { source, deadline, onLog: options.onLog, pushed: context.driver?.pushed },
     headers,
     rawMethod: method,
     onProgress: (progress) => {

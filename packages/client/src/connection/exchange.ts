@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Progress } from "@modelcontextprotocol/client";
 import type { TenonError } from "@tenon/core";
-import type { ClientEvents, EventSource } from "../types.ts";
+import type { CallDriver, ClientEvents, EventSource } from "../types.ts";
 import type { Deadline } from "./deadline.ts";
 
 /** A tool call that is on the wire now. */
@@ -9,6 +9,8 @@ export interface ActiveCall {
   readonly source: EventSource;
   readonly deadline: Deadline;
   readonly onLog: ClientEvents["onLog"];
+  /** Answers what a server of the older revision asks inside the call. */
+  readonly pushed?: CallDriver["pushed"];
 }
 
 /**
