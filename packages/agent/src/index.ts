@@ -13,6 +13,7 @@ export {
   type InteractiveResult,
   runInteractive,
 } from "./interactive.ts";
+export { type InvokableAgent, invokeAgent, streamAgent } from "./invoke.ts";
 export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";

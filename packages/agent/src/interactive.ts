@@ -1,8 +1,9 @@
 import { setMaxListeners } from "node:events";
 import { AIMessage, type BaseMessage, type BaseMessageLike, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
-import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, checkOptions, TenonError } from "@tenon/core";
 import { eventReader, messagesOf, type RunEvent } from "./events.ts";
+import { DURABILITY, runnerOf } from "./invoke.ts";
 import {
   type Answer,
   type Question,
@@ -96,9 +97,7 @@ export async function runInteractive(
   async function run(value: unknown, state: ThreadState): Promise<void> {
     signal.throwIfAborted();
     events.begin(state.values);
-    // createAgent spreads the saved state into an input as soon as it has middleware, which doubles every channel with a
-    // reducer; its graph does not, but only the agent fills in middleware defaults, which a new thread needs
-    const runner = isRecord(state.values) && Object.keys(state.values).length > 0 ? (agent.graph ?? agent) : agent;
+    const runner = runnerOf(agent, state.values);
     // LangGraph never takes its listeners off a signal again, and a person's signal lives as long as they talk
     const own = new AbortController();
     setMaxListeners(0, own.signal);
@@ -108,6 +107,7 @@ export async function runInteractive(
       const stream = await runner.stream(value, {
         configurable: { thread_id: threadId },
         streamMode: STREAM_MODES,
+        durability: DURABILITY,
         signal: own.signal,
         ...(options.context !== undefined && { context: options.context }),
         ...(options.recursionLimit !== undefined && { recursionLimit: options.recursionLimit }),

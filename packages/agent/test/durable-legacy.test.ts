@@ -70,7 +70,9 @@ const messageOf = (question: Question) =>
   question.kind === "elicitation" ? (question.questions.question?.message ?? "") : "";
 
 function answering(question: Question): Answer {
-  const content = messageOf(question).startsWith("When") ? { date: "1 May" } : { ok: true };
+  const content: Record<string, string | boolean> = messageOf(question).startsWith("When")
+    ? { date: "1 May" }
+    : { ok: true };
   return { answers: { question: { action: "accept", content } } };
 }
 
