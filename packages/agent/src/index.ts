@@ -1,11 +1,13 @@
-export {
-  type ActionRequest,
-  type ApprovalDecision,
-  type ApprovalInterrupt,
-  type ApprovalResume,
-  approvals,
-  type ReviewConfig,
-} from "./approvals.ts";
+export { type ApprovalRecord, approvalOf, approvalsOf } from "./approval-records.ts";
+export { type ApprovalOptions, approvals } from "./approvals.ts";
+export type {
+  ActionRequest,
+  ApprovalDecision,
+  ApprovalInterrupt,
+  ApprovalResume,
+  Decider,
+  ReviewConfig,
+} from "./decisions.ts";
 export type { RunEvent } from "./events.ts";
 export {
   type InteractiveInput,
