@@ -16,6 +16,14 @@ export {
   runInteractive,
 } from "./interactive.ts";
 export { type InvokableAgent, invokeAgent, streamAgent } from "./invoke.ts";
+export {
+  isProcessGone,
+  processHolder,
+  ThreadBusyError,
+  ThreadLeaseLost,
+  type ThreadLeaseOptions,
+  withThreadLease,
+} from "./lease.ts";
 export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";

@@ -2,8 +2,10 @@ import { setMaxListeners } from "node:events";
 import { AIMessage, type BaseMessage, type BaseMessageLike, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { ConfigError, checkOptions, TenonError } from "@tenon/core";
+import type { LeaseStore } from "@tenon/store";
 import { eventReader, messagesOf, type RunEvent } from "./events.ts";
 import { DURABILITY, runnerOf } from "./invoke.ts";
+import { type ThreadLeaseOptions, withThreadLease } from "./lease.ts";
 import {
   type Answer,
   type Question,
@@ -27,9 +29,13 @@ export interface InteractiveOptions {
   /** Cancels the run; the thread can be continued later. */
   readonly signal?: AbortSignal;
   /**
-   * Runs `work` while nobody else runs this thread, for example under a lease. Savers do not lock: without it two processes
-   * may resume the same question. The person is asked outside of it.
+   * Keeps the thread to one run at a time, in all processes that share the store: savers do not lock, and without a lease two
+   * processes may resume the same question. Held while the agent runs, not while the person thinks.
    */
+  readonly leases?: LeaseStore;
+  /** How the lease is taken and kept. */
+  readonly lease?: Omit<ThreadLeaseOptions, "signal">;
+  /** Instead of `leases`: runs `work` while nobody else runs this thread, by a lock of your own. */
   readonly exclusive?: <T>(work: () => Promise<T>) => Promise<T>;
   /** Steps of the graph per run. LangGraph's default when left out. */
   readonly recursionLimit?: number;
@@ -52,13 +58,35 @@ export interface InteractiveResult {
 /** What a person says: text, messages, or undefined to only continue what is open. */
 export type InteractiveInput = string | { readonly messages: readonly BaseMessageLike[] } | undefined;
 
-const OPTIONS = ["threadId", "context", "state", "ask", "onEvent", "signal", "exclusive", "recursionLimit"];
+const OPTIONS = [
+  "threadId",
+  "context",
+  "state",
+  "ask",
+  "onEvent",
+  "signal",
+  "leases",
+  "lease",
+  "exclusive",
+  "recursionLimit",
+];
 const STREAM_MODES = ["messages", "tools", "updates", "custom"];
 
 function replyOf(messages: readonly BaseMessage[]): string {
   const last = messages.at(-1);
   if (ToolMessage.isInstance(last)) return last.text;
   return AIMessage.isInstance(last) ? last.text : "";
+}
+
+/** Runs work while nobody else runs the thread; the signal stops it when that is no longer so. */
+type Exclusive = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
+function exclusiveOf({ threadId, leases, lease, exclusive }: InteractiveOptions, signal: AbortSignal): Exclusive {
+  if (leases && exclusive) {
+    throw new ConfigError("runInteractive takes options.leases or options.exclusive, not both", { code: "two_locks" });
+  }
+  if (leases) return (work) => withThreadLease(leases, threadId, work, { ...lease, signal });
+  return exclusive ? (work) => exclusive(() => work(signal)) : (work) => work(signal);
 }
 
 /** Whether the thread stopped in the middle of a run: steps are due, and none of them waits for a person. */
@@ -71,7 +99,8 @@ function wasCut(state: ThreadState): boolean {
  * that was cut, then sends the input, and so on. Nothing is kept in memory between calls, so a question that was left open, or
  * a process that died, is picked up by the next call, also in another process.
  *
- * @throws ConfigError `code: "no_checkpointer"`, `"unknown_interrupt"` or `"answer_kind"`; errors of the run as they are
+ * @throws ConfigError `code: "no_checkpointer"`, `"unknown_interrupt"` or `"answer_kind"`; ThreadBusyError and ThreadLeaseLost
+ *   with `leases`; errors of the run as they are
  * @example
  * const { reply } = await runInteractive(agent, "Refund order 1234", {
  *   threadId: "t1",
@@ -88,21 +117,21 @@ export async function runInteractive(
     throw new ConfigError("runInteractive needs options.threadId, the name of the conversation", { code: "no_thread" });
   }
   const { threadId, ask } = options;
-  const exclusive = options.exclusive ?? ((work) => work());
   const signal = options.signal ?? new AbortController().signal;
+  const exclusive = exclusiveOf(options, signal);
   const emit = options.onEvent ?? (() => {});
   const events = eventReader(agent);
   const read = () => readThread(agent, threadId);
 
-  async function run(value: unknown, state: ThreadState): Promise<void> {
-    signal.throwIfAborted();
+  async function run(value: unknown, state: ThreadState, held: AbortSignal): Promise<void> {
+    held.throwIfAborted();
     events.begin(state.values);
     const runner = runnerOf(agent, state.values);
     // LangGraph never takes its listeners off a signal again, and a person's signal lives as long as they talk
     const own = new AbortController();
     setMaxListeners(0, own.signal);
-    const stop = (): void => own.abort(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
+    const stop = (): void => own.abort(held.reason);
+    held.addEventListener("abort", stop, { once: true });
     try {
       const stream = await runner.stream(value, {
         configurable: { thread_id: threadId },
@@ -117,13 +146,13 @@ export async function runInteractive(
         for (const event of events.read(String(chunk[0]), chunk[1])) emit(event);
       }
     } finally {
-      signal.removeEventListener("abort", stop);
+      held.removeEventListener("abort", stop);
     }
   }
 
   async function resume(given: ReadonlyArray<{ question: Question; answer: Answer }>): Promise<void> {
     const values = given.map(({ question, answer }) => ({ question, value: resumeValue(question, answer) }));
-    await exclusive(async () => {
+    await exclusive(async (held) => {
       const state = await read();
       const open = new Set(questionsOf(state).map((question) => question.id));
       const gone = values.filter(({ question }) => !open.has(question.id));
@@ -131,7 +160,7 @@ export async function runInteractive(
       const valid = values.filter(({ question }) => open.has(question.id));
       if (valid.length === 0) return;
       const map = Object.fromEntries(valid.map(({ question, value }) => [question.id, value]));
-      await run(new Command({ resume: map }), state);
+      await run(new Command({ resume: map }), state, held);
     });
   }
 
@@ -153,8 +182,8 @@ export async function runInteractive(
     return paused;
   }
 
-  async function continueCut(state: ThreadState): Promise<void> {
-    await run(null, state);
+  async function continueCut(state: ThreadState, held: AbortSignal): Promise<void> {
+    await run(null, state, held);
     const after = await read();
     if (wasCut(after) && after.config.configurable?.checkpoint_id === state.config.configurable?.checkpoint_id) {
       throw new TenonError(`Thread "${threadId}" has steps left (${after.next.join(", ")}) that do not run`, {
@@ -177,14 +206,14 @@ export async function runInteractive(
       continue;
     }
     if (!wasCut(seen) && pending === undefined) break;
-    await exclusive(async () => {
+    await exclusive(async (held) => {
       const state = await read();
       if (questionsOf(state).length > 0) return; // came up meanwhile: ask first
-      if (wasCut(state)) return continueCut(state);
+      if (wasCut(state)) return continueCut(state, held);
       if (pending === undefined) return;
       const value = pending;
       pending = undefined;
-      await run(value, state);
+      await run(value, state, held);
     });
   }
 
