@@ -72,6 +72,14 @@ describe("state with a reducer", () => {
     expect((await invokeAgent(agent, resume, config)).auditLog).toEqual(["pay"]);
   });
 
+  it("and calls are protected from input that comes while a question is open", async () => {
+    const agent = await startAgent("pay", new MemorySaver());
+    await invokeAgent(agent, say("one"), config);
+    await expect(invokeAgent(agent, say("two"), config)).rejects.toMatchObject({ code: "thread_waits" });
+    await expect(streamAgent(agent, say("two"), config)).rejects.toMatchObject({ code: "thread_waits" });
+    expect(await openQuestions(agent, "t")).toHaveLength(1);
+  });
+
   it("needs no checkpointer", async () => {
     const agent = await startAgent("echo");
     expect((await invokeAgent(agent, say("one"))).auditLog).toEqual(["echo"]);

@@ -1,11 +1,12 @@
-import { isRecord } from "@tenon/core";
+import { isCommand } from "@langchain/langgraph";
+import { ConfigError, isRecord } from "@tenon/core";
 
 /** What can be run by `invokeAgent` and `streamAgent`: what `createAgent` returns, or a compiled graph. */
 export interface InvokableAgent {
   // parameters of methods are compared both ways, so every agent fits, whatever its state
   invoke(input: never, config?: never): Promise<unknown>;
   stream(input: never, config?: never): Promise<unknown>;
-  getState(config: never): Promise<{ readonly values: unknown }>;
+  getState(config: never): Promise<{ readonly values: unknown; readonly next: readonly string[] }>;
   /** The compiled graph inside what `createAgent` returns. */
   readonly graph?: unknown;
 }
@@ -30,9 +31,22 @@ export function runnerOf<Agent extends { readonly graph?: unknown }>(agent: Agen
   return started && agent.graph ? (agent.graph as Agent) : agent;
 }
 
-async function savedRunner<Agent extends InvokableAgent>(agent: Agent, config: Config<Agent>): Promise<Agent> {
+const UNSAVED = { values: {}, next: [] };
+
+async function savedRunner<Agent extends InvokableAgent>(
+  agent: Agent,
+  input: unknown,
+  config: Config<Agent>,
+): Promise<Agent> {
   // without a checkpointer or a thread nothing is saved that could be spread
-  const { values } = await agent.getState(config as never).catch(() => ({ values: {} }));
+  const { values, next } = await agent.getState(config as never).catch(() => UNSAVED);
+  if (next.length > 0 && input !== null && !isCommand(input)) {
+    throw new ConfigError(
+      `The thread has stopped at ${next.join(", ")}: a question is open, or a run was cut. New input would leave its tool calls ` +
+        "unanswered, which models refuse. Answer what openQuestions() gives with a Command, or continue with null as the input.",
+      { code: "thread_waits", data: { next: [...next] } },
+    );
+  }
   return runnerOf(agent, values);
 }
 
@@ -45,6 +59,8 @@ function saving(config: unknown): never {
  * input, so that an audit log or any other state with a reducer doubles with each turn and each resume. This does not, and it
  * saves each step before the next one begins (`durability: "sync"`, unless the configuration says otherwise).
  *
+ * @param input null continues a run that was cut, a Command resumes one that waits for an answer
+ * @throws ConfigError `code: "thread_waits"` for new input to a thread that waits for an answer or was cut
  * @example
  * const result = await invokeAgent(agent, { messages: [new HumanMessage("hello")] }, { configurable: { thread_id: "t" } });
  */
@@ -53,7 +69,7 @@ export async function invokeAgent<Agent extends InvokableAgent>(
   input: Input<Agent>,
   config?: Config<Agent>,
 ): Promise<Awaited<ReturnType<Agent["invoke"]>>> {
-  const runner = await savedRunner(agent, config as Config<Agent>);
+  const runner = await savedRunner(agent, input, config as Config<Agent>);
   const result = await runner.invoke(input as never, saving(config));
   return result as Awaited<ReturnType<Agent["invoke"]>>; // the graph's result is the agent's
 }
@@ -64,7 +80,7 @@ export async function streamAgent<Agent extends InvokableAgent>(
   input: Parameters<Agent["stream"]>[0],
   config?: Parameters<Agent["stream"]>[1],
 ): Promise<Awaited<ReturnType<Agent["stream"]>>> {
-  const runner = await savedRunner(agent, config as Config<Agent>);
+  const runner = await savedRunner(agent, input, config as Config<Agent>);
   const stream = await runner.stream(input as never, saving(config));
   return stream as Awaited<ReturnType<Agent["stream"]>>; // the graph's stream is the agent's
 }

@@ -28,10 +28,10 @@ interface Booking {
   price: number;
 }
 
-async function startHotel(): Promise<Booking & { url: string }> {
+async function startHotel(idempotent = false): Promise<Booking & { url: string }> {
   const booking = { done: [] as string[], price: 100 };
   const server = createServer({ name: "hotel", version: "1.0.0", logSink: () => {} });
-  server.tool("book", { input: z.object({ city: z.string() }) }, async ({ city }, ctx) => {
+  server.tool("book", { input: z.object({ city: z.string() }), idempotent }, async ({ city }, ctx) => {
     await ctx.step("look", () => booking.done.push(`looked ${city}`));
     const date = await ctx.elicit(`When in ${city}?`, z.object({ date: z.string() }));
     if (date.action !== "accept") return "no date";
@@ -101,6 +101,14 @@ describe("a question that a server of the older revision asks inside a call", ()
     expect(asked).toEqual(["When in Rome?", "Pay 100 for Rome?"]);
     expect(last.reply).toBe("done: success=booked Rome on 1 May for 100");
     expect(hotel.done).toEqual(["looked Rome", "looked Rome", "looked Rome", "paid 100 for Rome"]);
+  });
+
+  it("costs nothing where the server knows the call again by its key", async () => {
+    const hotel = await startHotel(true);
+    const drive = await startAgent(hotel.url, new MemorySaver());
+    const result = await drive("go", { ask: answering });
+    expect(result.reply).toBe("done: success=booked Rome on 1 May for 100");
+    expect(hotel.done).toEqual(["looked Rome", "paid 100 for Rome"]);
   });
 
   it("is asked anew when it says something else by then: the old yes does not count", async () => {
