@@ -208,6 +208,21 @@ describe("who decided, and when", () => {
   });
 });
 
+describe("a decision that is sent twice", () => {
+  it("is carried out once, and approves nothing of a later turn", async () => {
+    const { agent, client, open, resume } = await setUp();
+    const question = await open();
+    await resume({ decisions: [approve] });
+    const resumeAgain = new Command({ resume: { [question?.id ?? ""]: { decisions: [approve] } } });
+    await invokeAgent(agent, resumeAgain, config);
+    expect(client.sent).toHaveLength(1);
+    await invokeAgent(agent, { messages: [new HumanMessage("once more")] }, config);
+    await invokeAgent(agent, resumeAgain, config);
+    expect(client.sent).toHaveLength(1);
+    expect(await open()).toBeDefined();
+  });
+});
+
 describe("an edit that names another tool", () => {
   const edited = (name: string, args: Record<string, unknown>) => ({
     decisions: [{ type: "edit" as const, editedAction: { name, args } }],

@@ -10,7 +10,7 @@ import { createServer } from "@tenon/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { runInteractive } from "../src/index.ts";
-import { type Job, openSaver, POINTS, type SaverAt, startAgent, yes } from "./killed-agent.ts";
+import { type Job, openSaver, POINTS, type Point, type SaverAt, startAgent, yes } from "./killed-agent.ts";
 
 const database = process.env.TENON_TEST_DATABASE_URL;
 const schema = `tenon_kill_${process.pid}`;
@@ -26,10 +26,12 @@ async function startShop() {
   const server = createServer({ name: "shop", version: "1.0.0", logSink: () => {} });
   server.tool(
     "refund",
-    { description: "Refunds an order", input: z.object({ order: z.string() }), idempotent: true },
-    async ({ order }, ctx) => {
-      const answer = await ctx.elicit(`Refund ${order}?`, z.object({ ok: z.boolean() }));
-      if (answer.action !== "accept" || !answer.data.ok) return `not ${order}`;
+    { description: "Refunds an order", input: z.object({ order: z.string(), ask: z.boolean() }), idempotent: true },
+    async ({ order, ask }, ctx) => {
+      if (ask) {
+        const answer = await ctx.elicit(`Refund ${order}?`, z.object({ ok: z.boolean() }));
+        if (answer.action !== "accept" || !answer.data.ok) return `not ${order}`;
+      }
       await ctx.step("refund", async () => {
         appendFileSync(effects, `${order}\n`);
         await onRefund();
@@ -95,21 +97,37 @@ const stores: ReadonlyArray<{ store: string; at: SaverAt | undefined }> = [
   { store: "SQLite", at: { sqlite: join(folder, "threads.sqlite") } },
   { store: "Postgres", at: database ? { postgres: database, schema } : undefined },
 ];
-const shapes = [
-  { calls: "one call", count: 1, approved: false },
-  { calls: "two parallel calls", count: 2, approved: false },
-  { calls: "an approval, then a question on the same call", count: 1, approved: true },
+interface Shape {
+  readonly calls: string;
+  readonly count: number;
+  readonly approved: boolean;
+  readonly asks: boolean;
+  readonly points: readonly Point[];
+}
+
+const shapes: readonly Shape[] = [
+  { calls: "one call", count: 1, approved: false, asks: true, points: POINTS },
+  { calls: "two parallel calls", count: 2, approved: false, asks: true, points: POINTS },
+  { calls: "an approval, then a question on the same call", count: 1, approved: true, asks: true, points: POINTS },
+  // nothing but the key says that such a call was made before
+  {
+    calls: "an approved call that asks nothing",
+    count: 1,
+    approved: true,
+    asks: false,
+    points: ["server-ran", "before-checkpoint"],
+  },
 ];
 
 describe.each(stores)("threads in $store", ({ store, at }) => {
-  describe.skipIf(!at).each(shapes)("$calls", ({ calls, count, approved }) => {
-    it.each(POINTS)(
+  describe.skipIf(!at).each(shapes)("$calls", ({ calls, count, points, ...how }) => {
+    it.each(points)(
       "killed %s: another process finishes it, with one refund for each call",
       async (point) => {
         if (!at) return;
         const threadId = `${store} ${calls} ${point}`;
         const orders = Array.from({ length: count }, (_, n) => `${threadId} ${n}`);
-        const job: Job = { url: shop.url, threadId, orders, approved, saver: at, point };
+        const job: Job = { url: shop.url, threadId, orders, ...how, saver: at, point };
         expect(await runKilled(job)).toEqual({ signal: "SIGKILL", said: "" });
 
         const saver = await openSaver(at);

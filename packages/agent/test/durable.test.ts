@@ -128,6 +128,21 @@ describe("a question in the middle of a tool call", () => {
     expect(client.sent).toHaveLength(2);
   });
 
+  it("answered twice is carried out once, and the second answer counts for nothing that comes later", async () => {
+    const client = scriptedClient({ pay: payTool() });
+    const agent = await makeAgent(client, new MemorySaver());
+    await agent.invoke(go, config);
+    const [question] = await openQuestions(agent, "t");
+    await agent.invoke(resuming(question!), config);
+    const again = await agent.invoke(resuming(question!), config);
+    expect(again.messages.at(-1)?.text).toBe("done: success=paid 10 to bob");
+    expect(client.sent).toHaveLength(2);
+    await agent.invoke({ messages: [new HumanMessage("once more")] }, config);
+    await agent.invoke(resuming(question!), config);
+    expect(await openQuestions(agent, "t")).toMatchObject([{ questions: { confirm: { message: "Pay 15 to bob?" } } }]);
+    expect(client.sent).toHaveLength(3);
+  });
+
   it("declined is an answer like any other", async () => {
     const agent = await makeAgent(scriptedClient({ pay: payTool() }), new MemorySaver());
     await agent.invoke(go, config);

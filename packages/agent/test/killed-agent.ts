@@ -23,8 +23,10 @@ export interface Job {
   readonly url: string;
   readonly threadId: string;
   readonly orders: readonly string[];
-  /** Whether each call needs an approval before the server asks. */
+  /** Whether each call needs an approval before it is sent. */
   readonly approved: boolean;
+  /** Whether the server asks. */
+  readonly asks: boolean;
   readonly saver: SaverAt;
   readonly point: Point;
 }
@@ -46,7 +48,7 @@ export async function openSaver(at: SaverAt): Promise<Saver> {
 }
 
 export async function startAgent(
-  job: Pick<Job, "url" | "orders" | "approved">,
+  job: Pick<Job, "url" | "orders" | "approved" | "asks">,
   checkpointer: BaseCheckpointSaver,
   interceptors: AgentInterceptor[] = [],
 ) {
@@ -54,7 +56,7 @@ export async function startAgent(
   const client = createClient({ servers, elicitation: "interrupt", interceptors });
   const tools = await mcpTools(client);
   const agent = createAgent({
-    model: callingModel(...job.orders.map((order) => ({ name: "mcp_shop_refund", args: { order } }))),
+    model: callingModel(...job.orders.map((order) => ({ name: "mcp_shop_refund", args: { order, ask: job.asks } }))),
     tools,
     middleware: [mcpMiddleware(), approvals(tools, { "shop/refund": job.approved })],
     checkpointer,
