@@ -235,7 +235,9 @@ export function approvals(
         const waiting = calls.filter((call) => !answered.includes(call.id ?? ""));
         const candidates = waiting.flatMap((call): Gated[] => {
           const rule = rules.get(call.name);
-          return rule ? [{ call: { ...call, id: call.id ?? "" }, rule }] : [];
+          if (!rule) return [];
+          const args = rule.toWire?.(call.args) ?? call.args; // what is judged and shown is what would be sent
+          return [{ call: { ...call, args, id: call.id ?? "" }, rule }];
         });
         if (!AIMessage.isInstance(message) || candidates.length === 0) return undefined;
         const execution: Execution = { ...getConfig(), configurable: runtime.configurable };

@@ -64,7 +64,8 @@ export interface Gated {
   readonly rule: GatedTool;
 }
 
-function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
+/** A decision about one call, or what is wrong with it in words for the person. */
+export function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
   if (!isRecord(given)) return { problem: "expected { type, … }" };
   const type = rule.decisions.find((kind) => kind === given.type);
   if (!type) {

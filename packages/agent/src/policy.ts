@@ -23,6 +23,10 @@ export type ApprovalPolicy = Readonly<Record<string, boolean | ApprovalRule>>;
 export interface ApprovableTool {
   readonly name: string;
   readonly schema?: unknown;
+  /** What arguments must fit, where a model is shown another `schema`. */
+  readonly inputSchema?: unknown;
+  /** A model's arguments in the form in which they will be sent. */
+  readonly toWire?: (args: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   readonly metadata?: unknown;
 }
 
@@ -38,6 +42,7 @@ export interface GatedTool {
   readonly when?: NonNullable<ApprovalRule["when"]>;
   /** Schemas of the tools an edit may change the call to, by local name and by the policy's. */
   readonly renameTo: ReadonlyMap<string, { readonly name: string; readonly schema: unknown }>;
+  readonly toWire?: NonNullable<ApprovableTool["toWire"]>;
 }
 
 const KINDS: readonly DecisionKind[] = ["approve", "edit", "reject", "respond"];
@@ -102,7 +107,7 @@ export function gatedTools(
       tools.flatMap((tool) => {
         const called = [tool.name, wireKeyOf(tool) ?? tool.name];
         if (!called.some((name) => names.includes(name))) return [];
-        return called.map((name) => [name, { name: tool.name, schema: tool.schema }] as const);
+        return called.map((name) => [name, { name: tool.name, schema: tool.inputSchema ?? tool.schema }] as const);
       }),
     );
   const gated = new Map<string, GatedTool>();
@@ -120,7 +125,8 @@ export function gatedTools(
     const mcp = mcpMetadata(tool);
     gated.set(tool.name, {
       name: tool.name,
-      schema: tool.schema,
+      schema: tool.inputSchema ?? tool.schema,
+      ...(tool.toWire && { toWire: tool.toWire }),
       ...(mcp && { server: mcp.server, tool: mcp.tool }),
       decisions: detail.decisions ?? KINDS,
       description:
