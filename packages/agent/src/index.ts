@@ -1,13 +1,15 @@
-export {
-  type ActionRequest,
-  type ApprovalDecision,
-  type ApprovalInterrupt,
-  type ApprovalResume,
-  approvals,
-  type ReviewConfig,
-} from "./approvals.ts";
+export { type ApprovalRecord, approvalOf, approvalsOf } from "./approval-records.ts";
+export { type ApprovalOptions, approvals } from "./approvals.ts";
 export { type BareLoopOptions, type BareLoopResult, bareLoop, type LoopEvent } from "./bare-loop.ts";
 export type { AssistantMessage, ChatMessage, ModelEndpoint } from "./chat-completions.ts";
+export type {
+  ActionRequest,
+  ApprovalDecision,
+  ApprovalInterrupt,
+  ApprovalResume,
+  Decider,
+  ReviewConfig,
+} from "./decisions.ts";
 export type { RunEvent } from "./events.ts";
 export {
   type InteractiveInput,
@@ -15,6 +17,7 @@ export {
   type InteractiveResult,
   runInteractive,
 } from "./interactive.ts";
+export { type InvokableAgent, invokeAgent, streamAgent } from "./invoke.ts";
 export {
   isProcessGone,
   processHolder,
@@ -68,5 +71,6 @@ export {
   type McpStreamChunk,
   McpTool,
   type McpToolMetadata,
+  type McpToolsOptions,
   mcpTools,
 } from "./tools.ts";

@@ -1,9 +1,10 @@
 import { setMaxListeners } from "node:events";
 import { AIMessage, type BaseMessage, type BaseMessageLike, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
-import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, checkOptions, TenonError } from "@tenon/core";
 import type { LeaseStore } from "@tenon/store";
 import { eventReader, messagesOf, type RunEvent } from "./events.ts";
+import { DURABILITY, runnerOf } from "./invoke.ts";
 import { type ThreadLeaseOptions, withThreadLease } from "./lease.ts";
 import {
   type Answer,
@@ -125,9 +126,7 @@ export async function runInteractive(
   async function run(value: unknown, state: ThreadState, held: AbortSignal): Promise<void> {
     held.throwIfAborted();
     events.begin(state.values);
-    // createAgent spreads the saved state into an input as soon as it has middleware, which doubles every channel with a
-    // reducer; its graph does not, but only the agent fills in middleware defaults, which a new thread needs
-    const runner = isRecord(state.values) && Object.keys(state.values).length > 0 ? (agent.graph ?? agent) : agent;
+    const runner = runnerOf(agent, state.values);
     // LangGraph never takes its listeners off a signal again, and a person's signal lives as long as they talk
     const own = new AbortController();
     setMaxListeners(0, own.signal);
@@ -137,6 +136,7 @@ export async function runInteractive(
       const stream = await runner.stream(value, {
         configurable: { thread_id: threadId },
         streamMode: STREAM_MODES,
+        durability: DURABILITY,
         signal: own.signal,
         ...(options.context !== undefined && { context: options.context }),
         ...(options.recursionLimit !== undefined && { recursionLimit: options.recursionLimit }),

@@ -158,6 +158,7 @@ async function callThrough<Context, State>(
   entry: CatalogTool,
   args: Record<string, unknown>,
   config: CallConfig,
+  replay: boolean,
 ): Promise<Output> {
   const id = callIdOf(undefined, config);
   const { server, wireName } = entry;
@@ -190,7 +191,7 @@ async function callThrough<Context, State>(
         onLog: (event) => write({ type: "mcp_log", ...source, ...event } satisfies McpStreamChunk),
       }),
       ...(interrupts && {
-        driver: durableDriver({ execution: config, callKey, toolCallId: id, server, tool: wireName, signal }),
+        driver: durableDriver({ execution: config, callKey, toolCallId: id, server, tool: wireName, signal, replay }),
       }),
     });
     if (id !== undefined) rethrowParked(config, id); // an interceptor swallowed the interrupt
@@ -214,6 +215,22 @@ async function callThrough<Context, State>(
   }
 }
 
+/** Options of `mcpTools`. */
+export interface McpToolsOptions {
+  readonly servers?: readonly string[];
+  readonly provider?: ModelProvider;
+  readonly legacyQuestions?: "error" | "replay";
+}
+
+function replays(legacyQuestions: unknown): boolean {
+  if (legacyQuestions === undefined || legacyQuestions === "error") return false;
+  if (legacyQuestions === "replay") return true;
+  throw new ConfigError(
+    `mcpTools(client, options).legacyQuestions is ${JSON.stringify(legacyQuestions)}; expected "error" or "replay"`,
+    { code: "invalid_option" },
+  );
+}
+
 /**
  * The tools of a client's catalog as LangChain tools, one per entry, named as in the catalog.
  *
@@ -224,15 +241,19 @@ async function callThrough<Context, State>(
  * @param options.servers configured names of the servers whose tools are wanted; all when left out
  * @param options.provider whose rules the schemas must fit. The default suits OpenAI, DeepSeek, Anthropic and compatible
  *   endpoints; Gemini has a dialect of its own, and Anthropic refuses argument names with other letters than a-z
- * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"unknown_provider"`
+ * @param options.legacyQuestions what becomes of a question that a server of revision 2025-11-25 or older asks inside a call,
+ *   with `elicitation: "interrupt"`: `"error"` (default) fails the call; `"replay"` ends the call, interrupts the run, and sends
+ *   the call again with the answers. All the server does before a question then happens once more for each question of the call.
+ * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"unknown_provider"`, `"invalid_option"`
  * @example
  * const agent = createAgent({ model, tools: await mcpTools(client), middleware: [mcpMiddleware()], checkpointer });
  */
 export async function mcpTools<Context = unknown, State = unknown>(
   client: AgentClient<Context, State>,
-  options: { servers?: readonly string[]; provider?: ModelProvider } = {},
+  options: McpToolsOptions = {},
 ): Promise<McpTool[]> {
-  checkOptions(options, ["servers", "provider"], "mcpTools(client, options)");
+  checkOptions(options, ["servers", "provider", "legacyQuestions"], "mcpTools(client, options)");
+  const replay = replays(options.legacyQuestions);
   const catalog = await client.listTools(...(options.servers ?? []));
   return catalog.map((entry) => {
     const metadata: McpToolMetadata = { server: entry.server, tool: entry.wireName, annotations: entry.annotations };
@@ -245,7 +266,7 @@ export async function mcpTools<Context = unknown, State = unknown>(
       metadata: { mcp: metadata },
       func: (args, _manager, config) =>
         // the schema check has found an object; the rest of the configuration comes from the tool node
-        callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig),
+        callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig, replay),
     });
   });
 }

@@ -15,7 +15,7 @@ import type { PeerAnswers } from "./peer-requests.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
 import { jsonSize, tooLarge } from "./size.ts";
-import type { ReadOptions } from "./types/calls.ts";
+import type { CallDriver, ReadOptions } from "./types/calls.ts";
 import type { ClientEvents, EventSource } from "./types/events.ts";
 import type { ElicitationHandler } from "./types/questions.ts";
 import { refusalAsQuestions, type Visits } from "./url-refusals.ts";
@@ -36,6 +36,7 @@ export interface WireContext {
   readonly maxResultBytes: number;
   readonly options: Pick<ReadOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog">;
   readonly callId: string;
+  readonly driver?: CallDriver | undefined;
 }
 
 /** A request whose answer may be a question. */
@@ -78,7 +79,7 @@ async function sendOn(
     signal: request.signal,
   });
   const exchange: Exchange = {
-    call: { source, deadline, onLog: options.onLog },
+    call: { source, deadline, onLog: options.onLog, pushed: context.driver?.pushed },
     headers,
     rawMethod: method,
     onProgress: (progress) => {

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Progress, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import { isRecord, type TenonError } from "@tenon/core";
+import type { CallDriver } from "../types/calls.ts";
 import type { ClientEvents, EventSource } from "../types/events.ts";
 import type { Deadline } from "./deadline.ts";
 
@@ -9,6 +10,8 @@ export interface ActiveCall {
   readonly source: EventSource;
   readonly deadline: Deadline;
   readonly onLog: ClientEvents["onLog"];
+  /** Answers what a server of the older revision asks inside the call. */
+  readonly pushed?: CallDriver["pushed"];
 }
 
 /**

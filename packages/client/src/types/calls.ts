@@ -89,6 +89,11 @@ export interface CallDriver {
     questions: Readonly<Record<string, ElicitationRequest>>,
     leg: Leg,
   ): Promise<Readonly<Record<string, ElicitationAnswer>>>;
+  /**
+   * A server of the older revision asks inside the running leg. Returns the answer where it is known already; with undefined
+   * the leg is ended unanswered, and `send` rejects with `question_pushed`. Left out: such a question is `legacy_question`.
+   */
+  pushed?(question: ElicitationRequest): ElicitationAnswer | undefined;
 }
 
 export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
