@@ -6,7 +6,7 @@ export {
   approvals,
   type ReviewConfig,
 } from "./approvals.ts";
-export type { RunEvent } from "./events.ts";
+export type { CallOrigin, RunEvent } from "./events.ts";
 export {
   type InteractiveInput,
   type InteractiveOptions,
@@ -35,6 +35,18 @@ export {
 } from "./open-questions.ts";
 export type { ApprovableTool, ApprovalPolicy, ApprovalRule, DecisionKind } from "./policy.ts";
 export type { ElicitationInterrupt, ElicitationResume } from "./questions.ts";
+export {
+  type EndState,
+  type RunStream,
+  type StreamAnswer,
+  type StreamEvent,
+  type StreamInput,
+  type StreamOptions,
+  type StreamStamp,
+  streamRun,
+} from "./stream.ts";
+export type { StreamError } from "./stream-error.ts";
+export type { RedactPlace, StreamRedactor } from "./stream-shape.ts";
 export {
   type AgentClient,
   type AgentInterceptor,

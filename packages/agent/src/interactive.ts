@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { AIMessage, type BaseMessage, type BaseMessageLike, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
-import { eventReader, messagesOf, type RunEvent } from "./events.ts";
+import { messagesOf, type RunEvent } from "./events.ts";
 import {
   type Answer,
   type Question,
@@ -12,6 +12,7 @@ import {
   resumeValue,
   type ThreadState,
 } from "./open-questions.ts";
+import { eventReader, STREAM_MODES } from "./stream-reader.ts";
 
 /** How `runInteractive` reaches the person and the thread. */
 export interface InteractiveOptions {
@@ -52,7 +53,6 @@ export interface InteractiveResult {
 export type InteractiveInput = string | { readonly messages: readonly BaseMessageLike[] } | undefined;
 
 const OPTIONS = ["threadId", "context", "state", "ask", "onEvent", "signal", "exclusive", "recursionLimit"];
-const STREAM_MODES = ["messages", "tools", "updates", "custom"];
 
 function replyOf(messages: readonly BaseMessage[]): string {
   const last = messages.at(-1);
@@ -107,7 +107,7 @@ export async function runInteractive(
     try {
       const stream = await runner.stream(value, {
         configurable: { thread_id: threadId },
-        streamMode: STREAM_MODES,
+        streamMode: [...STREAM_MODES],
         signal: own.signal,
         ...(options.context !== undefined && { context: options.context }),
         ...(options.recursionLimit !== undefined && { recursionLimit: options.recursionLimit }),
