@@ -36,6 +36,17 @@ export {
 export type { ApprovableTool, ApprovalPolicy, ApprovalRule, DecisionKind } from "./policy.ts";
 export type { ElicitationInterrupt, ElicitationResume } from "./questions.ts";
 export {
+  type ContextField,
+  type ContextMetaOptions,
+  type ContextScope,
+  contextMeta,
+  contextOf,
+  type StateContext,
+  type StateContextOptions,
+  stateContext,
+} from "./state-context.ts";
+export { stateByTrace, type TracedState } from "./state-context-trace.ts";
+export {
   type EndState,
   type RunStream,
   type StreamAnswer,
