@@ -48,6 +48,7 @@ export function traceIdOf(state: unknown, threadId = ""): string {
 export interface TracedState {
   readonly threadId: string;
   readonly checkpointId: string;
+  /** The state, without the channels that LangChain and LangGraph keep for themselves. */
   readonly values: Readonly<Record<string, unknown>>;
   readonly checkpoint: CheckpointTuple;
 }
@@ -85,7 +86,8 @@ export async function stateByTrace(
   for await (const tuple of saver.list(config, { limit })) {
     const { thread_id: thread, checkpoint_id: checkpointId } = tuple.config.configurable ?? {};
     if (typeof thread !== "string" || typeof checkpointId !== "string" || !ofThread(thread)) continue;
-    const values = tuple.checkpoint.channel_values;
+    const channels = Object.entries(tuple.checkpoint.channel_values);
+    const values = Object.fromEntries(channels.filter(([key, value]) => !isPrivateKey(key) && value !== undefined));
     if (traceIdOf(values, thread) === traceId) return { threadId: thread, checkpointId, values, checkpoint: tuple };
   }
   return undefined;
