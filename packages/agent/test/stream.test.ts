@@ -11,6 +11,7 @@ import {
   mcpMiddleware,
   mcpTools,
   openQuestions,
+  type Question,
   resolveModel,
   type StreamEvent,
   type StreamInput,
@@ -256,6 +257,28 @@ describe("a person in the middle of a run", () => {
     expect(of(events, "call-end")).toEqual([]);
     expect(of(events, "tool-end")).toMatchObject([{ toolCallId: "call_ask", text: "Shirt M", status: "success" }]);
     expect(endOf(events)).toMatchObject({ state: "done", reply: "One shirt." });
+  });
+
+  it("answers one of two parallel questions; the other stays open and nothing runs twice", async () => {
+    const both = [call("ask", { what: "Shirt" }, "call_1"), call("ask", { what: "Cap" }, "call_2")];
+    const { collect } = await setUp([{ calls: both }, { text: "Both." }]);
+    const asked = of(await collect("buy"), "question").map(({ question }) => question);
+    expect(asked).toHaveLength(2);
+    const replyTo = (question: Question | undefined) => {
+      if (question?.kind !== "elicitation") throw new Error("no question came");
+      const content = { size: "S", gift: true };
+      const answers = Object.fromEntries(
+        Object.keys(question.questions).map((key) => [key, { action: "accept" as const, content }]),
+      );
+      return { resume: [{ id: question.id, elicitationId: question.elicitationId, answers }] };
+    };
+    const half = await collect(replyTo(asked[0]));
+    expect(of(half, "question").map(({ question }) => question.id)).toEqual([asked[1]?.id]);
+    expect(endOf(half).state).toBe("waiting");
+    const rest = await collect(replyTo(asked[1]));
+    expect(of(rest, "error")).toEqual([]);
+    expect([...half, ...rest].filter(({ type }) => type === "tool-end")).toHaveLength(2);
+    expect(endOf(rest)).toMatchObject({ state: "done", reply: "Both." });
   });
 
   it("approves or edits without seeing secrets, and the tool gets the originals", async () => {
