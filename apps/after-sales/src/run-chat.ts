@@ -40,6 +40,6 @@ export async function runChat(flags: DeskFlags): Promise<void> {
     lines.close();
     await desk.close();
     await servers.close();
-    threads.close();
+    await threads.close();
   }
 }

@@ -13,6 +13,14 @@ export {
   type InteractiveResult,
   runInteractive,
 } from "./interactive.ts";
+export {
+  isProcessGone,
+  processHolder,
+  ThreadBusyError,
+  ThreadLeaseLost,
+  type ThreadLeaseOptions,
+  withThreadLease,
+} from "./lease.ts";
 export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";

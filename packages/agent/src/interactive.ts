@@ -1,7 +1,6 @@
-import { setMaxListeners } from "node:events";
-import { AIMessage, type BaseMessage, type BaseMessageLike, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { type BaseMessage, type BaseMessageLike, HumanMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
-import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, checkOptions } from "@tenon/core";
 import { messagesOf, type RunEvent } from "./events.ts";
 import {
   type Answer,
@@ -10,15 +9,20 @@ import {
   type RunnableAgent,
   readThread,
   resumeValue,
-  type ThreadState,
 } from "./open-questions.ts";
-import { eventReader, STREAM_MODES } from "./stream-reader.ts";
+import { eventReader } from "./stream-reader.ts";
+import {
+  continueCut,
+  exclusiveOf,
+  replyOf,
+  runGraph,
+  type Thread,
+  type ThreadOptions,
+  wasCut,
+} from "./stream-thread.ts";
 
 /** How `runInteractive` reaches the person and the thread. */
-export interface InteractiveOptions {
-  readonly threadId: string;
-  /** The run's context, as the agent's `contextSchema` wants it. */
-  readonly context?: unknown;
+export interface InteractiveOptions extends ThreadOptions {
   /** Further keys of the state, sent together with the input. */
   readonly state?: Readonly<Record<string, unknown>>;
   /** Asks the person. Undefined leaves the question open and ends with status `"paused"`. */
@@ -26,13 +30,6 @@ export interface InteractiveOptions {
   readonly onEvent?: (event: RunEvent) => void;
   /** Cancels the run; the thread can be continued later. */
   readonly signal?: AbortSignal;
-  /**
-   * Runs `work` while nobody else runs this thread, for example under a lease. Savers do not lock: without it two processes
-   * may resume the same question. The person is asked outside of it.
-   */
-  readonly exclusive?: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Steps of the graph per run. LangGraph's default when left out. */
-  readonly recursionLimit?: number;
 }
 
 /** What a conversation came to. */
@@ -52,25 +49,26 @@ export interface InteractiveResult {
 /** What a person says: text, messages, or undefined to only continue what is open. */
 export type InteractiveInput = string | { readonly messages: readonly BaseMessageLike[] } | undefined;
 
-const OPTIONS = ["threadId", "context", "state", "ask", "onEvent", "signal", "exclusive", "recursionLimit"];
-
-function replyOf(messages: readonly BaseMessage[]): string {
-  const last = messages.at(-1);
-  if (ToolMessage.isInstance(last)) return last.text;
-  return AIMessage.isInstance(last) ? last.text : "";
-}
-
-/** Whether the thread stopped in the middle of a run: steps are due, and none of them waits for a person. */
-function wasCut(state: ThreadState): boolean {
-  return state.next.length > 0 && questionsOf(state).length === 0;
-}
+const OPTIONS = [
+  "threadId",
+  "context",
+  "state",
+  "ask",
+  "onEvent",
+  "signal",
+  "leases",
+  "lease",
+  "exclusive",
+  "recursionLimit",
+];
 
 /**
  * Drives an agent until it has nothing left to do or a question stays open: asks what is open on the thread, continues a run
  * that was cut, then sends the input, and so on. Nothing is kept in memory between calls, so a question that was left open, or
  * a process that died, is picked up by the next call, also in another process.
  *
- * @throws ConfigError `code: "no_checkpointer"`, `"unknown_interrupt"` or `"answer_kind"`; errors of the run as they are
+ * @throws ConfigError `code: "no_checkpointer"`, `"unknown_interrupt"` or `"answer_kind"`; ThreadBusyError and ThreadLeaseLost
+ *   with `leases`; errors of the run as they are
  * @example
  * const { reply } = await runInteractive(agent, "Refund order 1234", {
  *   threadId: "t1",
@@ -87,43 +85,15 @@ export async function runInteractive(
     throw new ConfigError("runInteractive needs options.threadId, the name of the conversation", { code: "no_thread" });
   }
   const { threadId, ask } = options;
-  const exclusive = options.exclusive ?? ((work) => work());
   const signal = options.signal ?? new AbortController().signal;
+  const exclusive = exclusiveOf(options, signal, "runInteractive");
   const emit = options.onEvent ?? (() => {});
-  const events = eventReader(agent);
+  const thread: Thread = { agent, options, events: eventReader(agent), emit };
   const read = () => readThread(agent, threadId);
-
-  async function run(value: unknown, state: ThreadState): Promise<void> {
-    signal.throwIfAborted();
-    events.begin(state.values);
-    // createAgent spreads the saved state into an input as soon as it has middleware, which doubles every channel with a
-    // reducer; its graph does not, but only the agent fills in middleware defaults, which a new thread needs
-    const runner = isRecord(state.values) && Object.keys(state.values).length > 0 ? (agent.graph ?? agent) : agent;
-    // LangGraph never takes its listeners off a signal again, and a person's signal lives as long as they talk
-    const own = new AbortController();
-    setMaxListeners(0, own.signal);
-    const stop = (): void => own.abort(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    try {
-      const stream = await runner.stream(value, {
-        configurable: { thread_id: threadId },
-        streamMode: [...STREAM_MODES],
-        signal: own.signal,
-        ...(options.context !== undefined && { context: options.context }),
-        ...(options.recursionLimit !== undefined && { recursionLimit: options.recursionLimit }),
-      });
-      for await (const chunk of stream) {
-        if (!Array.isArray(chunk)) continue;
-        for (const event of events.read(String(chunk[0]), chunk[1])) emit(event);
-      }
-    } finally {
-      signal.removeEventListener("abort", stop);
-    }
-  }
 
   async function resume(given: ReadonlyArray<{ question: Question; answer: Answer }>): Promise<void> {
     const values = given.map(({ question, answer }) => ({ question, value: resumeValue(question, answer) }));
-    await exclusive(async () => {
+    await exclusive(async (held) => {
       const state = await read();
       const open = new Set(questionsOf(state).map((question) => question.id));
       const gone = values.filter(({ question }) => !open.has(question.id));
@@ -131,7 +101,7 @@ export async function runInteractive(
       const valid = values.filter(({ question }) => open.has(question.id));
       if (valid.length === 0) return;
       const map = Object.fromEntries(valid.map(({ question, value }) => [question.id, value]));
-      await run(new Command({ resume: map }), state);
+      await runGraph(thread, new Command({ resume: map }), state, held);
     });
   }
 
@@ -153,16 +123,6 @@ export async function runInteractive(
     return paused;
   }
 
-  async function continueCut(state: ThreadState): Promise<void> {
-    await run(null, state);
-    const after = await read();
-    if (wasCut(after) && after.config.configurable?.checkpoint_id === state.config.configurable?.checkpoint_id) {
-      throw new TenonError(`Thread "${threadId}" has steps left (${after.next.join(", ")}) that do not run`, {
-        code: "stuck",
-      });
-    }
-  }
-
   let pending: object | undefined;
   if (typeof input === "string") pending = { ...options.state, messages: [new HumanMessage(input)] };
   else if (input) pending = { ...options.state, messages: input.messages };
@@ -177,14 +137,17 @@ export async function runInteractive(
       continue;
     }
     if (!wasCut(seen) && pending === undefined) break;
-    await exclusive(async () => {
+    await exclusive(async (held) => {
       const state = await read();
       if (questionsOf(state).length > 0) return; // came up meanwhile: ask first
-      if (wasCut(state)) return continueCut(state);
+      if (wasCut(state)) {
+        await continueCut(thread, state, held);
+        return;
+      }
       if (pending === undefined) return;
       const value = pending;
       pending = undefined;
-      await run(value, state);
+      await runGraph(thread, value, state, held);
     });
   }
 

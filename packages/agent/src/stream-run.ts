@@ -1,5 +1,4 @@
-import { setMaxListeners } from "node:events";
-import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { HumanMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { ConfigError, isRecord, TenonError } from "@tenon/core";
 import { messagesOf, type RunEvent } from "./events.ts";
@@ -10,11 +9,11 @@ import {
   type RunnableAgent,
   readThread,
   resumeValue,
-  type ThreadState,
 } from "./open-questions.ts";
 import type { EndState, StreamAnswer, StreamInput, StreamOptions } from "./stream.ts";
-import { eventReader, STREAM_MODES } from "./stream-reader.ts";
+import { eventReader } from "./stream-reader.ts";
 import { withoutRedaction } from "./stream-shape.ts";
+import { continueCut, exclusiveOf, replyOf, runGraph, type Thread, wasCut } from "./stream-thread.ts";
 
 /** One run of a thread, and where its events go. */
 export interface RunWork {
@@ -34,16 +33,6 @@ export interface Outcome {
   readonly error?: unknown;
 }
 
-function replyOf(messages: readonly BaseMessage[]): string {
-  const last = messages.at(-1);
-  return ToolMessage.isInstance(last) || AIMessage.isInstance(last) ? last.text : "";
-}
-
-/** Whether the thread stopped in the middle of a run: steps are due, and none of them waits for a person. */
-function wasCut(state: ThreadState): boolean {
-  return state.next.length > 0 && questionsOf(state).length === 0;
-}
-
 /** Whether an answer is meant for the asking that is open now, as far as it says. */
 function fits(question: Question, answer: StreamAnswer): boolean {
   return question.kind === "approval"
@@ -61,7 +50,7 @@ function restored(question: Question, shown: Question, answer: Answer): Answer {
     // objects in, object out
     return { ...decision, editedAction: { ...decision.editedAction, args: args as Record<string, unknown> } };
   });
-  return { decisions };
+  return { ...answer, decisions };
 }
 
 /**
@@ -71,40 +60,11 @@ function restored(question: Question, shown: Question, answer: Answer): Answer {
 export async function runThread(agent: RunnableAgent, work: RunWork): Promise<Outcome> {
   const { input, options, signal, emit } = work;
   const { threadId } = options;
-  const exclusive = options.exclusive ?? ((inside) => inside());
-  const events = eventReader(agent);
+  const exclusive = exclusiveOf(options, signal, "streamRun");
+  const thread: Thread = { agent, options, events: eventReader(agent), emit };
   const read = () => readThread(agent, threadId);
 
-  async function run(value: unknown, state: ThreadState): Promise<void> {
-    signal.throwIfAborted();
-    events.begin(state.values);
-    // createAgent spreads the saved state into an input as soon as it has middleware, which doubles every channel with a
-    // reducer; its graph does not, but only the agent fills in middleware defaults, which a new thread needs
-    const runner = isRecord(state.values) && Object.keys(state.values).length > 0 ? (agent.graph ?? agent) : agent;
-    // LangGraph never takes its listeners off a signal again
-    const own = new AbortController();
-    setMaxListeners(0, own.signal);
-    const stop = (): void => own.abort(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    try {
-      const stream = await runner.stream(value, {
-        configurable: { thread_id: threadId },
-        streamMode: [...STREAM_MODES],
-        signal: own.signal,
-        ...(options.context !== undefined && { context: options.context }),
-        ...(options.recursionLimit !== undefined && { recursionLimit: options.recursionLimit }),
-      });
-      for await (const chunk of stream) {
-        if (!Array.isArray(chunk)) continue;
-        for (const event of events.read(String(chunk[0]), chunk[1])) emit(event);
-      }
-      signal.throwIfAborted();
-    } finally {
-      signal.removeEventListener("abort", stop);
-    }
-  }
-
-  async function answer(answers: readonly StreamAnswer[]): Promise<void> {
+  async function answer(answers: readonly StreamAnswer[], held: AbortSignal): Promise<void> {
     const state = await read();
     const open = questionsOf(state);
     const values: Record<string, unknown> = {};
@@ -114,7 +74,7 @@ export async function runThread(agent: RunnableAgent, work: RunWork): Promise<Ou
       if (!question || !fits(question, given)) gone.push(given.id);
       else values[question.id] = resumeValue(question, restored(question, work.shown(question), given));
     }
-    if (Object.keys(values).length > 0) await run(new Command({ resume: values }), state);
+    if (Object.keys(values).length > 0) await runGraph(thread, new Command({ resume: values }), state, held);
     if (gone.length === 0) return;
     throw new ConfigError(
       `${gone.length} of ${answers.length} answers were dropped: no such question is open on thread "${threadId}" ` +
@@ -123,18 +83,9 @@ export async function runThread(agent: RunnableAgent, work: RunWork): Promise<Ou
     );
   }
 
-  async function begin(): Promise<void> {
+  async function begin(held: AbortSignal): Promise<void> {
     let state = await read();
-    if (wasCut(state)) {
-      await run(null, state);
-      const after = await read();
-      if (wasCut(after) && after.config.configurable?.checkpoint_id === state.config.configurable?.checkpoint_id) {
-        throw new TenonError(`Thread "${threadId}" has steps left (${after.next.join(", ")}) that do not run`, {
-          code: "stuck",
-        });
-      }
-      state = after;
-    }
+    if (wasCut(state)) state = await continueCut(thread, state, held);
     if (input === undefined || (typeof input === "object" && "resume" in input)) return;
     if (questionsOf(state).length > 0) {
       throw new ConfigError(
@@ -143,13 +94,14 @@ export async function runThread(agent: RunnableAgent, work: RunWork): Promise<Ou
       );
     }
     const messages = typeof input === "string" ? [new HumanMessage(input)] : input.messages;
-    await run({ ...options.state, messages }, state);
+    await runGraph(thread, { ...options.state, messages }, state, held);
   }
 
   let error: unknown;
   try {
     signal.throwIfAborted();
-    await exclusive(() => (typeof input === "object" && "resume" in input ? answer(input.resume) : begin()));
+    const resume = typeof input === "object" && "resume" in input ? input.resume : undefined;
+    await exclusive((held) => (resume ? answer(resume, held) : begin(held)));
   } catch (thrown) {
     error = thrown ?? new TenonError("The run threw nothing at all", { code: "unexpected" });
   }

@@ -7,6 +7,7 @@ import { eventBuffer } from "./stream-buffer.ts";
 import { type StreamError, toStreamError } from "./stream-error.ts";
 import { type Outcome, type RunWork, runThread } from "./stream-run.ts";
 import { type Shaped, type StreamRedactor, shaper } from "./stream-shape.ts";
+import { exclusiveOf, type ThreadOptions } from "./stream-thread.ts";
 
 /** How a run ended. `"waiting"`: a person is asked; resume the thread with the answer. */
 export type EndState = "done" | "waiting" | "failed" | "aborted";
@@ -59,22 +60,15 @@ export type StreamInput =
   | undefined;
 
 /** How `streamRun` runs the thread, and what its events may tell. */
-export interface StreamOptions {
-  readonly threadId: string;
+export interface StreamOptions extends ThreadOptions {
   /** Names the run in its events. Default a new UUID. */
   readonly runId?: string;
   /** `seq` of the first event. Default 1. */
   readonly firstSeq?: number;
-  /** The run's context, as the agent's `contextSchema` wants it. */
-  readonly context?: unknown;
   /** Further keys of the state, sent together with a message. */
   readonly state?: Readonly<Record<string, unknown>>;
   /** Ends the run with state `"aborted"`; the thread can be continued later. */
   readonly signal?: AbortSignal;
-  /** Runs `work` while nobody else runs this thread, for example under a lease. */
-  readonly exclusive?: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Steps of the graph. LangGraph's default when left out. */
-  readonly recursionLimit?: number;
   /** Takes secrets out of arguments, results, logs and state, for example `redactor()` of `@tenon/client/interceptors`. */
   readonly redact?: StreamRedactor;
   /** Unread events above which log lines are dropped. Default 512. */
@@ -92,7 +86,9 @@ export interface RunStream extends AsyncIterableIterator<StreamEvent> {
 }
 
 const OPTIONS =
-  "threadId runId firstSeq context state signal exclusive recursionLimit redact buffer maxText onError".split(" ");
+  "threadId runId firstSeq context state signal leases lease exclusive recursionLimit redact buffer maxText onError".split(
+    " ",
+  );
 /** What an aborted run may take to stop before its stream ends without it. */
 const STOP_MS = 5_000;
 
@@ -105,6 +101,7 @@ function check(options: StreamOptions): void {
   if (typeof options.threadId !== "string" || options.threadId === "") {
     throw new ConfigError("streamRun needs options.threadId, the name of the conversation", { code: "no_thread" });
   }
+  exclusiveOf(options, new AbortController().signal, "streamRun"); // throws now, not in the stream
   for (const [key, least] of [
     ["buffer", 1],
     ["maxText", 64],
@@ -140,7 +137,7 @@ async function overdue(signal: AbortSignal, done: AbortSignal): Promise<void> {
  * Reading never throws: what goes wrong is an `error` event and an `end`. The run does not wait for its reader; see
  * `StreamOptions.buffer` for what a slow one may miss. Leaving the loop early aborts the run.
  *
- * @throws ConfigError `code: "unknown_option"`, `"no_thread"` or `"invalid_option"`, before anything runs
+ * @throws ConfigError `code: "unknown_option"`, `"no_thread"`, `"two_locks"` or `"invalid_option"`, before anything runs
  * @example
  * for await (const event of streamRun(agent, "Refund order 1234", { threadId: "t1" })) {
  *   if (event.type === "text") process.stdout.write(event.delta);

@@ -2,6 +2,7 @@ import { Command, MemorySaver, ReducedValue, StateSchema } from "@langchain/lang
 import { createClient } from "@tenon/client";
 import { redactor } from "@tenon/client/interceptors";
 import { createServer, ToolError } from "@tenon/server";
+import { openMemory } from "@tenon/store";
 import { createAgent } from "langchain";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -360,6 +361,19 @@ describe("what goes wrong", () => {
     expect(() => stream("hi", { thread: "t" } as never)).toThrow('did you mean "threadId"');
     expect(() => stream("hi", { buffer: 0 })).toThrow("at least 1");
     expect(() => stream("hi", { threadId: "" })).toThrow("threadId");
+    const { leases } = openMemory();
+    expect(() => stream("hi", { leases, exclusive: (work) => work() })).toThrow("not both");
+  });
+
+  it("a thread that another run has is told so, and continues afterwards", async () => {
+    const { collect } = await setUp([{ text: "My turn." }]);
+    const { leases } = openMemory();
+    const other = await leases.acquire("thread:t", "another run", 60_000);
+    const busy = await collect("go", { leases });
+    expect(of(busy, "error")).toMatchObject([{ error: { code: "thread_busy", retryable: true } }]);
+    expect(endOf(busy).state).toBe("failed");
+    await leases.release(other.lease);
+    expect(endOf(await collect("go", { leases }))).toMatchObject({ state: "done", reply: "My turn." });
   });
 
   it("an abort in the middle of a call reaches the server; the thread continues afterwards", async () => {

@@ -1,3 +1,4 @@
+export type { Acquired, HeldLease, LeaseStore } from "./leases.ts";
 export { createMemoryStore, type MemoryStoreOptions } from "./memory.ts";
 export {
   type Claim,
@@ -7,3 +8,4 @@ export {
   LeaseLost,
   type OutcomeStore,
 } from "./outcomes.ts";
+export { openMemory, type Stores } from "./stores.ts";

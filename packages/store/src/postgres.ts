@@ -1,9 +1,12 @@
 import { ConfigError, checkOptions } from "@tenon/core";
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
+import { shareSide } from "./connection.ts";
 import { migrations } from "./migrations/index.ts";
 import { LEASE_MS, type OutcomeStore } from "./outcomes.ts";
-import { createSqlStore, type Tables } from "./sql.ts";
+import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
+import { createSqlLeases } from "./sql-leases.ts";
+import { bundle, type Stores } from "./stores.ts";
 
 export interface PostgresStoreOptions {
   /** For example `postgres://user@host:5432/database`. */
@@ -12,7 +15,7 @@ export interface PostgresStoreOptions {
   schema?: string;
   /** Connections at once. Default 10. */
   maxConnections?: number;
-  /** Default 15 seconds. */
+  /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
 }
 
@@ -38,27 +41,19 @@ async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
   });
 }
 
-/**
- * Outcomes in Postgres, for any number of machines. Connects and migrates at first use; leases are counted by the database's
- * clock.
- * @throws ConfigError for an unknown option or a schema name that is not one word
- * @example createPostgresStore({ url: process.env.TENON_DATABASE_URL })
- */
-export function createPostgresStore(options: PostgresStoreOptions): OutcomeStore {
-  checkOptions(options, ["url", "schema", "maxConnections", "leaseMs"], "createPostgresStore(options)");
+function connect(options: PostgresStoreOptions, where: string): () => SqlSide {
+  checkOptions(options, ["url", "schema", "maxConnections", "leaseMs"], `${where}(options)`);
   const { schema = "tenon" } = options;
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new ConfigError(`createPostgresStore: schema "${schema}" must be one word of a-z 0-9 _`, {
-      code: "schema_name",
-    });
+    throw new ConfigError(`${where}: schema "${schema}" must be one word of a-z 0-9 _`, { code: "schema_name" });
   }
   const pool = new pg.Pool({ connectionString: options.url, max: options.maxConnections ?? 10 });
   pool.on("error", () => undefined); // an idle connection ended: the next query opens another, or says why it cannot
   const root = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   const db = root.withSchema(schema);
   let ready: Promise<void> | undefined;
-  return createSqlStore({
-    leaseMs: options.leaseMs ?? LEASE_MS,
+  // the address may hold a password, so errors name the schema
+  return shareSide(`in the schema ${schema} of Postgres`, {
     async db() {
       ready ??= migrate(root, schema).catch((error: unknown) => {
         ready = undefined; // the database may be there next time
@@ -74,6 +69,32 @@ export function createPostgresStore(options: PostgresStoreOptions): OutcomeStore
       return Number(rows[0]?.now);
     },
     lockRows: true,
-    close: () => root.destroy(),
+    async close() {
+      await root.destroy();
+      if (!pool.ended) await pool.end(); // Kysely closes only what it has used
+    },
   });
+}
+
+/**
+ * All stores in Postgres, for any number of machines, over one pool. Connects and migrates at first use; leases are counted by
+ * the database's clock.
+ * @throws ConfigError for an unknown option or a schema name that is not one word
+ * @example await using stores = openPostgres({ url: process.env.TENON_DATABASE_URL });
+ */
+export function openPostgres(options: PostgresStoreOptions): Stores {
+  const attach = connect(options, "openPostgres");
+  return bundle({
+    outcomes: createSqlStore(attach(), options.leaseMs ?? LEASE_MS),
+    leases: createSqlLeases(attach()),
+  });
+}
+
+/**
+ * Outcomes alone in Postgres: what {@link openPostgres} has as `outcomes`.
+ * @throws ConfigError for an unknown option or a schema name that is not one word
+ * @example createPostgresStore({ url: process.env.TENON_DATABASE_URL })
+ */
+export function createPostgresStore(options: PostgresStoreOptions): OutcomeStore {
+  return createSqlStore(connect(options, "createPostgresStore")(), options.leaseMs ?? LEASE_MS);
 }

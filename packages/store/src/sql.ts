@@ -19,13 +19,14 @@ export interface Tables {
   };
   tenon_outcome_parts: { key: string; name: string; value: string };
   tenon_blobs: { id: string; body: string; expires_at: Big };
+  tenon_leases: { name: string; holder: string; fence: Big; expires_at: Big };
 }
 
-type Queries = Kysely<Tables> | Transaction<Tables>;
+/** The database, or a transaction on it. */
+export type Queries = Kysely<Tables> | Transaction<Tables>;
 
 /** Where the databases differ. */
 export interface SqlSide {
-  readonly leaseMs: number;
   /** The database, ready for queries: migrated. */
   db(): Promise<Kysely<Tables>>;
   /** Milliseconds by the one clock all users of the database share. */
@@ -38,8 +39,7 @@ export interface SqlSide {
 const SWEEP_EVERY_MS = 60_000;
 
 /** The outcome store over any of the databases: one set of queries. */
-export function createSqlStore(side: SqlSide): OutcomeStore {
-  const { leaseMs } = side;
+export function createSqlStore(side: SqlSide, leaseMs: number): OutcomeStore {
   let swept = Date.now();
 
   const write = async <T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T> =>

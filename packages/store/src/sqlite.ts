@@ -1,15 +1,23 @@
 import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { ConnectionError, checkOptions } from "@tenon/core";
+import { ConfigError, checkOptions } from "@tenon/core";
 import Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
+import { shareSide } from "./connection.ts";
 import { migrations } from "./migrations/index.ts";
 import { LEASE_MS, type OutcomeStore } from "./outcomes.ts";
-import { createSqlStore, type Tables } from "./sql.ts";
+import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
+import { createSqlLeases } from "./sql-leases.ts";
+import { bundle, type Stores } from "./stores.ts";
 
 export interface SqliteStoreOptions {
-  /** Default 15 seconds. */
+  /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
+}
+
+export interface SqliteOptions extends SqliteStoreOptions {
+  /** The file, made with its folder when there is none, readable by the owner only. */
+  path: string;
 }
 
 const BUSY_MS = 15_000;
@@ -49,25 +57,22 @@ function migrate(database: Database.Database, db: Kysely<Tables>): void {
     .exclusive();
 }
 
-/** One file as this process has it open. */
-interface Opened {
-  readonly database: Database.Database;
-  readonly db: Kysely<Tables>;
-  users: number;
-}
+/** Gives a store access to an open file. */
+type Attach = () => SqlSide;
 
 /**
- * Open files by device and inode, so that a file that was deleted and made again is another. Two connections of one process to one file would lock each other out: while one waits for the lock
- * nothing else of the process runs, the other one's commit neither.
+ * Open files by device and inode, so that a file that was deleted and made again is another. Two connections of one process to
+ * one file would lock each other out: while one waits for the lock nothing else of the process runs, the other one's commit
+ * neither.
  */
-const files = new Map<string, Opened>();
+const files = new Map<string, Attach>();
 
 function identity(path: string): string {
   const { dev, ino } = statSync(path);
   return `${dev}:${ino}`;
 }
 
-function open(path: string): Opened {
+function open(path: string, ended: () => void): Attach {
   const database = new Database(path, { timeout: BUSY_MS });
   database.pragma("journal_mode = WAL");
   database.pragma("synchronous = FULL");
@@ -78,43 +83,53 @@ function open(path: string): Opened {
     database.close();
     throw error;
   }
-  return { database, db, users: 0 };
+  return shareSide(path, {
+    db: async () => db,
+    now: async () => Date.now(),
+    lockRows: false,
+    async close() {
+      ended();
+      await db.destroy();
+      database.close(); // Kysely closes only what it has used
+    },
+  });
+}
+
+/** Opens the file, or finds it open. */
+function connect(path: string): Attach {
+  if (path === ":memory:") return open(path, () => undefined);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the same mode
+  const name = identity(path);
+  const attach = files.get(name) ?? open(path, () => files.delete(name));
+  files.set(name, attach);
+  return attach;
 }
 
 /**
- * Outcomes in a SQLite file, for the processes of one machine. Every write is on the disk before it is answered
- * (WAL, `synchronous = FULL`). Stores of one process on the same file share one connection.
+ * All stores in one SQLite file, for the processes of one machine. Every write is on the disk before it is answered
+ * (WAL, `synchronous = FULL`). Whatever one process opens on the same file shares one connection.
+ * @throws ConfigError for an unknown option or a missing path
+ * @example
+ * await using stores = openSqlite({ path: "data/tenon.db" });
+ * const server = createServer({ name: "orders", version: "1.0.0", store: stores.outcomes });
+ */
+export function openSqlite(options: SqliteOptions): Stores {
+  checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
+  const { path, leaseMs = LEASE_MS } = options;
+  if (typeof path !== "string" || path === "") {
+    throw new ConfigError("openSqlite needs options.path, the file to keep things in", { code: "no_path" });
+  }
+  const attach = connect(path);
+  return bundle({ outcomes: createSqlStore(attach(), leaseMs), leases: createSqlLeases(attach()) });
+}
+
+/**
+ * Outcomes alone in a SQLite file: what {@link openSqlite} has as `outcomes`.
  * @param path made with its folder when there is none, readable by the owner only
  * @example const server = createServer({ name: "orders", version: "1.0.0", store: createSqliteStore("data/outcomes.db") })
  */
 export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): OutcomeStore {
   checkOptions(options, ["leaseMs"], "createSqliteStore(path, options)");
-  const memory = path === ":memory:";
-  if (!memory) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the same mode
-  }
-  const name = memory ? undefined : identity(path);
-  const opened = (name !== undefined && files.get(name)) || open(path);
-  opened.users += 1;
-  if (name !== undefined) files.set(name, opened);
-  let closed = false;
-  return createSqlStore({
-    leaseMs: options.leaseMs ?? LEASE_MS,
-    async db() {
-      if (closed) throw new ConnectionError(`The store ${path} is closed`, { code: "store_closed" });
-      return opened.db;
-    },
-    now: async () => Date.now(),
-    lockRows: false,
-    async close() {
-      if (closed) return;
-      closed = true;
-      opened.users -= 1;
-      if (opened.users > 0) return;
-      if (name !== undefined) files.delete(name);
-      await opened.db.destroy();
-      opened.database.close(); // Kysely closes only what it has used
-    },
-  });
+  return createSqlStore(connect(path)(), options.leaseMs ?? LEASE_MS);
 }

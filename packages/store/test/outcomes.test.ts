@@ -1,14 +1,13 @@
-import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { createMemoryStore } from "../src/index.ts";
 import { createPostgresStore } from "../src/postgres.ts";
 import { createSqliteStore } from "../src/sqlite.ts";
 import { outcomeSuite } from "./outcome-suite.ts";
+import { race } from "./spawn.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tenon-store-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -17,31 +16,11 @@ const ttlMs = 60_000;
 outcomeSuite("memory", (leaseMs) => createMemoryStore({ leaseMs }));
 outcomeSuite("SQLite", (leaseMs) => createSqliteStore(join(folder, "suite.db"), { leaseMs }));
 
-/** Starts the same number of processes at once and returns what each printed. */
-async function race(processes: number, ...args: string[]): Promise<string[][]> {
-  const file = fileURLToPath(new URL("./claimer.ts", import.meta.url));
-  const run = (): Promise<string[]> =>
-    new Promise((resolve, reject) => {
-      const child = spawn(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", file, ...args], {
-        stdio: ["ignore", "pipe", "inherit"],
-      });
-      let out = "";
-      child.stdout.on("data", (chunk) => {
-        out += chunk;
-      });
-      child.on("error", reject);
-      child.on("close", (code) =>
-        code === 0 ? resolve(out.split("\n").filter(Boolean)) : reject(new Error(`${code}`)),
-      );
-    });
-  return Promise.all(Array.from({ length: processes }, run));
-}
-
 describe("SQLite", () => {
   it("migrates once and shares keys fairly between processes that start together", async () => {
-    const won = (await race(3, "sqlite", join(folder, "race.db"))).flat();
+    const won = (await race(3, "./claimer.ts", "sqlite", join(folder, "race.db"))).flat();
     expect([...won].sort()).toEqual(Array.from({ length: 50 }, (_, i) => `key-${i}`).sort());
-  });
+  }, 60_000);
   it("lets two stores of one process work on one file at once", async () => {
     const file = join(folder, "two.db");
     const stores = [createSqliteStore(file), createSqliteStore(file)];
@@ -112,9 +91,9 @@ if (url === undefined) {
   outcomeSuite("Postgres", (leaseMs) => createPostgresStore({ url, schema, leaseMs }));
   describe("Postgres", () => {
     it("migrates once and shares keys fairly between processes that start together", async () => {
-      const won = (await race(3, "postgres", url, `${schema}_race`)).flat();
+      const won = (await race(3, "./claimer.ts", "postgres", url, `${schema}_race`)).flat();
       expect([...won].sort()).toEqual(Array.from({ length: 50 }, (_, i) => `key-${i}`).sort());
-    });
+    }, 60_000);
     it("refuses a schema that is not one word", () => {
       expect(() => createPostgresStore({ url, schema: "a; drop" })).toThrow("must be one word");
     });

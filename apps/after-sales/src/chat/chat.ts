@@ -1,9 +1,9 @@
-import { openQuestions, type RunnableAgent, runInteractive } from "@tenon/agent";
+import { openQuestions, type RunnableAgent, runInteractive, ThreadBusyError } from "@tenon/agent";
 import { type Lines, terminalTexts } from "@tenon/client/terminal";
 import { cleanText as clean, isRecord, TenonError } from "@tenon/core";
 import type { Desk } from "../agent/desk.ts";
 import type { AuditLine, DeskContext } from "../agent/interceptors.ts";
-import { ThreadBusyError, type Threads } from "../agent/threads.ts";
+import type { Threads } from "../agent/threads.ts";
 import type { ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
 import { askPerson } from "./ask.ts";
@@ -73,7 +73,8 @@ export async function chat(options: ChatOptions): Promise<void> {
         threadId,
         context: user,
         signal,
-        exclusive: (work) => threads.exclusive(threadId, work),
+        leases: threads.leases,
+        lease: threads.lease,
         ask: (question) => askPerson(question, { lines, texts, signal, serverTitle, leave, bareWords: true }),
         onEvent: render.event,
       });

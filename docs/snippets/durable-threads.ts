@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Answer, OfflineModel, type Question } from "@tenon/agent";
+import { tool } from "langchain";
+
+const folder = await mkdtemp(join(tmpdir(), "durable-threads-"));
+const data = (name: string): string => join(folder, name);
+const refunded: string[] = [];
+const refund = tool(
+  async ({ order }: { order: string }) => {
+    refunded.push(order);
+    return `${order} refunded`;
+  },
+  {
+    name: "refund",
+    description: "Refunds an order",
+    schema: { type: "object", properties: { order: { type: "string" } }, required: ["order"] },
+  },
+);
+const tools = [refund];
+const model = new OfflineModel({
+  reply: ({ text, results: [result] }) =>
+    result ? { text: result.text } : { calls: [{ name: "refund", args: { order: /ORD-\d+/.exec(text)?.[0] ?? "" } }] },
+});
+const approve: Answer = { decisions: [{ type: "approve" }] };
+const asked: Question[] = [];
+const ask = (question: Question): Answer => {
+  asked.push(question);
+  return approve;
+};
+
+// #region first
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { approvals, runInteractive } from "@tenon/agent";
+import { openSqlite } from "@tenon/store/sqlite";
+import { createAgent } from "langchain";
+
+const stores = openSqlite({ path: data("leases.db") });
+const checkpointer = SqliteSaver.fromConnString(data("threads.db"));
+const agent = createAgent({ model, tools, checkpointer, middleware: [approvals(tools, { refund: true })] });
+
+const { reply } = await runInteractive(agent, "Refund ORD-001", {
+  threadId: "customer-7",
+  leases: stores.leases, // one run at a time, in all processes on these files
+  ask,
+});
+// #endregion
+assert.equal(reply, "ORD-001 refunded");
+assert.equal(asked.length, 1);
+assert.deepEqual(refunded, ["ORD-001"]);
+
+await agent.invoke({ messages: ["Refund ORD-002"] }, { configurable: { thread_id: "customer-8" } });
+
+// #region own
+import { Command } from "@langchain/langgraph";
+import { openQuestions, resumeValue, withThreadLease } from "@tenon/agent";
+
+/** For a program with a loop of its own: answers what is open on a thread. */
+async function answer(threadId: string, given: Answer): Promise<void> {
+  await withThreadLease(stores.leases, threadId, async (signal) => {
+    const [question] = await openQuestions(agent, threadId); // inside: another process may have answered it
+    if (!question) return;
+    const resume = { [question.id]: resumeValue(question, given) };
+    await agent.invoke(new Command({ resume }), { configurable: { thread_id: threadId }, signal });
+  });
+}
+await answer("customer-8", approve);
+// #endregion
+assert.deepEqual(refunded, ["ORD-001", "ORD-002"]);
+await answer("customer-8", approve);
+assert.deepEqual(refunded, ["ORD-001", "ORD-002"]);
+
+const shown: string[] = [];
+
+// #region busy
+import { ThreadBusyError } from "@tenon/agent";
+
+await withThreadLease(stores.leases, "customer-7", async () => {
+  try {
+    await answer("customer-7", approve); // or in another process
+  } catch (error) {
+    if (!(error instanceof ThreadBusyError)) throw error;
+    shown.push(error.message); // code "thread_busy", retryable, data: { threadId, holder, until }
+  }
+});
+// #endregion
+assert.match(shown[0] ?? "", /^Thread "customer-7" is being worked on by /);
+
+// #region memory
+import { SqliteStore } from "@tenon/agent/sqlite-store";
+
+const store = new SqliteStore(data("memory.db"), { ttl: { defaultTtl: 60 * 24 * 365 } }); // minutes
+await store.put(["user_prefs"], "u_001", { language: "en", limit: 2 });
+await store.put(["user_prefs"], "u_002", { language: "zh", limit: 10 }, undefined, { ttl: 30 });
+const few = await store.search(["user_prefs"], { filter: { limit: { $lt: 5 } } });
+const remembering = createAgent({ model, tools, checkpointer, store }); // tools and interceptors find it in their runtime
+// #endregion
+assert.deepEqual(
+  few.map(({ key }) => key),
+  ["u_001"],
+);
+assert.ok(remembering);
+
+await store.stop();
+await stores.close();
+checkpointer.db.close();
+await rm(folder, { recursive: true });

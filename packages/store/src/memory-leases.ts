@@ -1,0 +1,50 @@
+import { checkLease, checkTtl, FENCE_KEPT_MS, type HeldLease, type LeaseStore, nextFence } from "./leases.ts";
+
+const SWEEP_EVERY_MS = 60_000;
+
+/** Leases in the memory of this process: they keep apart what runs inside it. */
+export function createMemoryLeases(): LeaseStore {
+  const leases = new Map<string, HeldLease>();
+  let swept = Date.now();
+
+  /** The lease as it is kept, if it is still the given one. */
+  const held = ({ name, holder, fence }: HeldLease): HeldLease | undefined => {
+    const found = leases.get(name);
+    return found?.holder === holder && found.fence === fence ? found : undefined;
+  };
+
+  function sweep(now: number): void {
+    if (now - swept < SWEEP_EVERY_MS) return;
+    swept = now;
+    for (const [name, { expiresAt }] of leases) if (expiresAt <= now - FENCE_KEPT_MS) leases.delete(name);
+  }
+
+  return {
+    shared: false,
+    async acquire(name, holder, ttlMs) {
+      checkLease(name, holder, ttlMs);
+      const now = Date.now();
+      sweep(now);
+      const before = leases.get(name);
+      const fence = nextFence(before, now);
+      if (before && fence === undefined) return { state: "taken", lease: before };
+      const lease = { name, holder, fence: fence ?? now, expiresAt: now + ttlMs };
+      leases.set(name, lease);
+      return { state: "yours", lease };
+    },
+    async renew(lease, ttlMs) {
+      checkTtl(ttlMs);
+      const found = held(lease);
+      if (!found) return undefined;
+      const renewed = { ...found, expiresAt: Date.now() + ttlMs };
+      leases.set(lease.name, renewed);
+      return renewed;
+    },
+    async release(lease) {
+      const found = held(lease);
+      // kept without a holder: the next fence goes on from here
+      if (found) leases.set(lease.name, { ...found, holder: "", expiresAt: Date.now() });
+    },
+    close: async () => leases.clear(),
+  };
+}
