@@ -55,12 +55,14 @@ export interface ApprovalResume {
   readonly decisions: readonly ApprovalDecision[];
 }
 
-interface Gated {
+/** A call and the rule it waits for. */
+export interface Gated {
   readonly call: ToolCall & { readonly id: string };
   readonly rule: GatedTool;
 }
 
-function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
+/** A decision about one call, or what is wrong with it in words for the person. */
+export function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
   if (!isRecord(given)) return { problem: "expected { type, … }" };
   const type = rule.decisions.find((kind) => kind === given.type);
   if (!type) {
@@ -232,7 +234,9 @@ export function approvals(
         const waiting = calls.filter((call) => !answered.includes(call.id ?? ""));
         const candidates = waiting.flatMap((call): Gated[] => {
           const rule = rules.get(call.name);
-          return rule ? [{ call: { ...call, id: call.id ?? "" }, rule }] : [];
+          if (!rule) return [];
+          const args = rule.toWire?.(call.args) ?? call.args; // what is judged and shown is what would be sent
+          return [{ call: { ...call, args, id: call.id ?? "" }, rule }];
         });
         if (!AIMessage.isInstance(message) || candidates.length === 0) return undefined;
         const execution: Execution = { ...getConfig(), configurable: runtime.configurable };

@@ -6,6 +6,8 @@ export {
   approvals,
   type ReviewConfig,
 } from "./approvals.ts";
+export { type BareLoopOptions, type BareLoopResult, bareLoop, type LoopEvent } from "./bare-loop.ts";
+export type { AssistantMessage, ChatMessage, ModelEndpoint } from "./chat-completions.ts";
 export type { CallOrigin, RunEvent } from "./events.ts";
 export {
   type InteractiveInput,
@@ -41,8 +43,25 @@ export {
   resumeValue,
   type ThreadState,
 } from "./open-questions.ts";
+export {
+  type DispatchOptions,
+  dispatch,
+  type OpenAITool,
+  type OpenAIToolCall,
+  type OpenAIToolMessage,
+  toOpenAITools,
+} from "./openai-tools.ts";
 export type { ApprovableTool, ApprovalPolicy, ApprovalRule, DecisionKind } from "./policy.ts";
+export { fromModelArguments, type ModelProvider, toModelSchema } from "./provider-schemas/index.ts";
 export type { ElicitationInterrupt, ElicitationResume } from "./questions.ts";
+export {
+  estimateTokens,
+  findTools,
+  type SearchableTool,
+  type SearchToolsOptions,
+  searchTools,
+  withinBudget,
+} from "./search-tools.ts";
 export {
   type ContextField,
   type ContextMetaOptions,

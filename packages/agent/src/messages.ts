@@ -31,28 +31,36 @@ export function artifactOf(result: ToolResult): McpArtifact {
   return { ...(result.structured !== undefined && { structured: result.structured }), meta: result.meta };
 }
 
+/** What a model reads where there is nothing to read: providers refuse an empty tool message. */
+export const EMPTY_RESULT = "(no output)";
+export const EMPTY_FAILURE = "The tool failed without saying why.";
+
 /** A tool's answer as the message its call waits for. */
 export function resultMessage(origin: MessageOrigin, id: string, result: ToolResult): ToolMessage {
   const text = renderText(result.content, result.structured);
   return new ToolMessage({
     ...origin,
-    // providers refuse an empty tool message
-    content: text || (result.isError ? "The tool failed without saying why." : "(no output)"),
+    content: text || (result.isError ? EMPTY_FAILURE : EMPTY_RESULT),
     status: result.isError ? "error" : "success",
     artifact: artifactOf(result),
     tool_call_id: id,
   });
 }
 
-/** A failed call as the message its call waits for, with a warning where the call may have had its effect. */
-export function failureMessage(origin: MessageOrigin, id: string, error: TenonError): ToolMessage {
+/** A failed call in words for a model, with a warning where the call may have had its effect. */
+export function failureText(error: TenonError): string {
   // the client's own errors say it already
   const warn = error.maybeExecuted === true && !error.message.includes("may have taken effect");
   const effect = warn ? " The call may have taken effect on the server: do not repeat it blindly, check first." : "";
+  return `${error.message}${effect}`;
+}
+
+/** A failed call as the message its call waits for. */
+export function failureMessage(origin: MessageOrigin, id: string, error: TenonError): ToolMessage {
   const artifact: McpArtifact = { meta: {}, error: error.toJSON() };
   const message = new ToolMessage({
     ...origin,
-    content: `${error.message}${effect}`,
+    content: failureText(error),
     status: "error",
     artifact,
     tool_call_id: id,

@@ -21,6 +21,10 @@ export type ApprovalPolicy = Readonly<Record<string, boolean | ApprovalRule>>;
 export interface ApprovableTool {
   readonly name: string;
   readonly schema?: unknown;
+  /** What arguments must fit, where a model is shown another `schema`. */
+  readonly inputSchema?: unknown;
+  /** A model's arguments in the form in which they will be sent. */
+  readonly toWire?: (args: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   readonly metadata?: unknown;
 }
 
@@ -34,6 +38,7 @@ export interface GatedTool {
   readonly decisions: readonly DecisionKind[];
   readonly description: NonNullable<ApprovalRule["description"]>;
   readonly when?: NonNullable<ApprovalRule["when"]>;
+  readonly toWire?: NonNullable<ApprovableTool["toWire"]>;
 }
 
 const KINDS: readonly DecisionKind[] = ["approve", "edit", "reject", "respond"];
@@ -104,7 +109,8 @@ export function gatedTools(
     const mcp = mcpMetadata(tool);
     gated.set(tool.name, {
       name: tool.name,
-      schema: tool.schema,
+      schema: tool.inputSchema ?? tool.schema,
+      ...(tool.toWire && { toWire: tool.toWire }),
       ...(mcp && { server: mcp.server, tool: mcp.tool }),
       decisions: detail.decisions ?? KINDS,
       description:

@@ -17,6 +17,7 @@ import { checkArguments, describeArgumentIssues } from "./arguments.ts";
 import { insideCreateAgent, isGuarded, rethrowParked } from "./checkpoint.ts";
 import { answerCall, copyToolMessage, gotoOf } from "./commands.ts";
 import { artifactOf, failureMessage, type McpArtifact, type MessageOrigin, resultMessage } from "./messages.ts";
+import { type ModelProvider, modelSchemaOf, restoreArguments } from "./provider-schemas/index.ts";
 import { durableDriver } from "./questions.ts";
 
 /**
@@ -77,10 +78,25 @@ function callIdOf(arg: unknown, config: CallConfig | undefined): string | undefi
   return config?.toolCallId ?? config?.toolCall?.id;
 }
 
-/** A tool of an MCP server as a LangChain tool. Made by `mcpTools`. */
+type McpToolFields = Omit<ConstructorParameters<typeof DynamicStructuredTool<JsonObject>>[0], "schema"> & {
+  /** The server's schema. */
+  readonly inputSchema: JsonObject;
+  /** Whose rules `schema` fits. */
+  readonly provider?: ModelProvider | undefined;
+};
+
+/** A tool of an MCP server as a LangChain tool. Made by `mcpTools`. `schema` is what a model is shown. */
 export class McpTool extends DynamicStructuredTool<JsonObject> {
-  static override lc_name(): string {
-    return "McpTool";
+  /** The server's own schema: what arguments are checked against. */
+  readonly inputSchema: JsonObject;
+  /** A model's arguments as the server wants them: the form in which they are approved, checked and sent. */
+  readonly toWire: (args: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+
+  constructor({ inputSchema, provider, ...fields }: McpToolFields) {
+    const { schema, wireNames } = modelSchemaOf(inputSchema, provider);
+    super({ ...fields, schema });
+    this.inputSchema = inputSchema;
+    this.toWire = (args) => restoreArguments(inputSchema, args, wireNames);
   }
 
   // core validates JSON Schema with a library that throws on schemas it cannot read and reports errors with stack traces
@@ -88,8 +104,10 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     Arg extends Parameters<DynamicStructuredTool<JsonObject>["call"]>[0],
     Config extends ToolRunnableConfig | undefined,
   >(arg: Arg, config?: Config, tags?: string[]): ReturnType<DynamicStructuredTool<JsonObject>["call"]> {
-    const input: unknown = isRecord(arg) && arg.type === "tool_call" ? arg.args : arg;
-    const issues = checkArguments(this.schema, input);
+    const call = isRecord(arg) && arg.type === "tool_call" ? arg : undefined;
+    const given: unknown = call ? call.args : arg;
+    const input = isRecord(given) ? this.toWire(given) : given;
+    const issues = checkArguments(this.inputSchema, input);
     if (issues.length > 0) {
       const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
       const id = callIdOf(arg, config);
@@ -97,7 +115,8 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
       return new ToolMessage({ content: text, tool_call_id: id, name: this.name, status: "error" });
     }
     const checked: this = Object.create(this, { schema: { value: {} } });
-    return super.call.call(checked, arg, config, tags);
+    const sent = (call ? { ...call, args: input } : input) as Arg; // the same form, its arguments as the server wants them
+    return super.call.call(checked, sent, config, tags);
   }
 }
 
@@ -198,27 +217,30 @@ async function callThrough<Context, State>(
 /**
  * The tools of a client's catalog as LangChain tools, one per entry, named as in the catalog.
  *
- * The model gets the server's JSON Schema unchanged; arguments are checked against it before anything is sent. Whatever goes
- * wrong reaches the model as a message with status `"error"`; errors of interceptors that are not Tenon's are thrown. The
+ * The model gets each tool's JSON Schema in a form it accepts (`toModelSchema`); arguments are checked against the server's own
+ * schema before anything is sent. Whatever goes wrong reaches the model as a message with status `"error"`; errors of interceptors that are not Tenon's are thrown. The
  * result's structured content and `_meta` are in the message's artifact (`McpArtifact`).
  *
  * @param options.servers configured names of the servers whose tools are wanted; all when left out
- * @throws ConfigError `code: "unknown_option"` for an option nobody reads
+ * @param options.provider whose rules the schemas must fit. The default suits OpenAI, DeepSeek, Anthropic and compatible
+ *   endpoints; Gemini has a dialect of its own, and Anthropic refuses argument names with other letters than a-z
+ * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"unknown_provider"`
  * @example
  * const agent = createAgent({ model, tools: await mcpTools(client), middleware: [mcpMiddleware()], checkpointer });
  */
 export async function mcpTools<Context = unknown, State = unknown>(
   client: AgentClient<Context, State>,
-  options: { servers?: readonly string[] } = {},
+  options: { servers?: readonly string[]; provider?: ModelProvider } = {},
 ): Promise<McpTool[]> {
-  checkOptions(options, ["servers"], "mcpTools(client, options)");
+  checkOptions(options, ["servers", "provider"], "mcpTools(client, options)");
   const catalog = await client.listTools(...(options.servers ?? []));
   return catalog.map((entry) => {
     const metadata: McpToolMetadata = { server: entry.server, tool: entry.wireName, annotations: entry.annotations };
     return new McpTool({
       name: entry.name,
       description: entry.description,
-      schema: entry.inputSchema,
+      inputSchema: entry.inputSchema,
+      provider: options.provider,
       responseFormat: "content_and_artifact",
       metadata: { mcp: metadata },
       func: (args, _manager, config) =>

@@ -345,6 +345,19 @@ describe("what goes wrong", () => {
     expect(endOf(await collect(undefined))).toMatchObject({ state: "done", reply: "Hello again." });
   });
 
+  it("a model that breaks off, or writes arguments nobody can read, is told as well", async () => {
+    const { collect } = await setUp([{ text: "I will not fin", breakOff: true }, { calls: [call("count", "to=1")] }]);
+    const broken = await collect("go", { onError: () => {} });
+    expect(of(broken, "text").length).toBeGreaterThan(0);
+    expect(of(broken, "text-end")).toEqual([]);
+    expect(of(broken, "error")).toMatchObject([{ error: { retryable: expect.any(Boolean) } }]);
+    expect(endOf(broken).state).toBe("failed");
+    const events = await collect(undefined);
+    expect(of(events, "call-end")).toMatchObject([{ toolCallId: "call_count", problem: expect.any(String) }]);
+    expect(of(events, "tool-start")).toEqual([]);
+    expect(endOf(events).state).toBe("done");
+  });
+
   it("a server of the model that is broken may be tried again", async () => {
     const { collect } = await setUp([{ status: 500 }]);
     const events = await collect("go", { onError: () => {} });

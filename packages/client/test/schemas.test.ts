@@ -35,6 +35,15 @@ describe.each(ALL_STUBS)("arguments for a server over %s (%s)", (_, era, stub) =
     expect(listed?.inputSchema).toEqual(NULLABLE);
   });
 
+  it("that a header repeats may be null, which means not given; others may not", async () => {
+    const schema = input({ region: { type: "string", "x-mcp-header": "Region" }, n: { type: "integer" } });
+    const server = await start(stub({ era, tools: [tool("t", schema)] }));
+    const client = open(server);
+    expect(await client.callTool("s", "t", { region: null, n: 1 })).toMatchObject({ isError: false });
+    expect(textOf(await client.callTool("s", "t", { region: null, n: null }))).toContain("- n: must be integer");
+    expect(server.count("tools/call")).toBe(1);
+  });
+
   it("A2: choose one of several shapes", async () => {
     const server = await start(stub({ era, tools: [tool("t", SHAPE)] }));
     const client = open(server);
