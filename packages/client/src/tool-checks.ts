@@ -3,7 +3,7 @@ import { ExecutionError, isRecord, issueMessage, issuePath, type JsonObject, typ
 import type { ToolList } from "./catalog.ts";
 import type { WireTool } from "./definitions.ts";
 import { schemaCheck, type Verdict } from "./schema-check.ts";
-import type { ToolResult } from "./types.ts";
+import type { ToolResult } from "./types/calls.ts";
 
 /** One wrong field, as plain data. */
 interface Wrong {

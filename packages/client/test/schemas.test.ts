@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ClientOptions, renderText } from "../src/index.ts";
-import type { ToolResult } from "../src/types.ts";
+import type { ToolResult } from "../src/types/calls.ts";
 import { ALL_STUBS, closeAfterEach, connect, STUBS, type Stub, start, stubHttp } from "./stub/index.ts";
 
 closeAfterEach();
@@ -108,6 +108,11 @@ describe("a schema from a server", () => {
     const schema = input({ p: { type: "string", format: "moon-phase", pattern: "^[\\w-.]+$" } });
     expect(await call(schema, { p: "a-b.c" })).toMatchObject({ isError: false, problems: [] });
     expect((await call(schema, { p: "a b" })).text).toContain("- p: must match pattern");
+  });
+
+  it("may call itself asynchronous: it is checked like any other", async () => {
+    const { text } = await call({ ...input({ p: { type: "string" } }), $async: true }, { p: 1 });
+    expect(text).toContain("- p: must be string, got 1");
   });
 
   it("is used without a pattern that is none here, and without what depends on it", async () => {
