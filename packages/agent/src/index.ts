@@ -10,7 +10,7 @@ export type {
   Decider,
   ReviewConfig,
 } from "./decisions.ts";
-export type { RunEvent } from "./events.ts";
+export type { CallOrigin, RunEvent } from "./events.ts";
 export {
   type InteractiveInput,
   type InteractiveOptions,
@@ -65,6 +65,29 @@ export {
   searchTools,
   withinBudget,
 } from "./search-tools.ts";
+export {
+  type ContextField,
+  type ContextMetaOptions,
+  type ContextScope,
+  contextMeta,
+  contextOf,
+  type StateContext,
+  type StateContextOptions,
+  stateContext,
+} from "./state-context.ts";
+export { stateByTrace, type TracedState } from "./state-context-trace.ts";
+export {
+  type EndState,
+  type RunStream,
+  type StreamAnswer,
+  type StreamEvent,
+  type StreamInput,
+  type StreamOptions,
+  type StreamStamp,
+  streamRun,
+} from "./stream.ts";
+export type { StreamError } from "./stream-error.ts";
+export type { RedactPlace, StreamRedactor } from "./stream-shape.ts";
 export {
   type AgentClient,
   type AgentInterceptor,
