@@ -11,6 +11,7 @@ export type {
   ReviewConfig,
 } from "./decisions.ts";
 export type { CallOrigin, RunEvent } from "./events.ts";
+export type { ToolErrors } from "./failures.ts";
 export {
   type InteractiveInput,
   type InteractiveOptions,
@@ -29,6 +30,23 @@ export {
 export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";
+export {
+  type ListedResource,
+  type ListedResourceTemplate,
+  MultiServerMCPClient,
+  type ResourceContent,
+} from "./multi-server/client.ts";
+export type { ServerSession } from "./multi-server/session.ts";
+export type {
+  Callbacks,
+  Connection,
+  HttpConnection,
+  MultiServerConfig,
+  OutputHandling,
+  StdioConnection,
+  ToolHooks,
+  TransportConnection,
+} from "./multi-server/types.ts";
 export {
   OfflineModel,
   type OfflineReply,

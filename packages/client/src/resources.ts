@@ -142,6 +142,7 @@ function toBlob(server: string, content: Record<string, unknown>, asked: string)
     server,
     uri: textAt(content, "uri") ?? asked,
     ...(mimeType !== undefined && { mimeType }),
+    kind: text === undefined ? ("bytes" as const) : ("text" as const),
     asString: () => text ?? bytes().toString("utf8"),
     // a copy of its own: a Buffer may share memory with others
     asBytes: () => new Uint8Array(bytes()),

@@ -24,6 +24,8 @@ export interface ResourceBlob {
   readonly server: string;
   readonly uri: string;
   readonly mimeType?: string;
+  /** How the server sent it. */
+  readonly kind: "text" | "bytes";
   asString(): string;
   asBytes(): Uint8Array;
 }
