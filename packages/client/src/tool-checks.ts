@@ -40,10 +40,13 @@ function got(issue: SchemaIssue, value: unknown, shown: unknown): string {
   return `, got a ${typeof found.value}`;
 }
 
+/** Characters of one issue; a pattern or a constant may be of any length. */
+const MAX_WORDS = 2_000;
+
 function inWords(issues: readonly SchemaIssue[], value: unknown, shown: unknown, whole: string): Wrong[] {
   return issues.map((issue) => ({
     path: issuePath(issue),
-    message: `${issuePath(issue) || whole}: ${issueMessage(issue)}${got(issue, value, shown)}`,
+    message: `${issuePath(issue) || whole}: ${issueMessage(issue).slice(0, MAX_WORDS)}${got(issue, value, shown)}`,
   }));
 }
 

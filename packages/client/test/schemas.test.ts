@@ -293,3 +293,53 @@ describe.each(STUBS)("results of a server over %s", (transport, stub) => {
     expect(textOf(await patient.callTool("s", "t"))).toHaveLength(30_000_000);
   }, 60_000);
 });
+
+describe("a schema of the kind that", () => {
+  const outcome = async (schema: object, args: Record<string, unknown>) => {
+    const server = await start(stubHttp({ tools: [tool("t", schema)] }));
+    const client = open(server);
+    const tools = await client.listTools();
+    const result = await client.callTool("s", "t", args);
+    return { tools, result, text: textOf(result), problems: client.servers()[0]?.problems };
+  };
+
+  it.each([19.99, 0.07, 4.35, 1e6, 0])("asks for multiples of 0.01 takes %s", async (a) => {
+    const schema = input({ a: { type: "number", multipleOf: 0.01 } });
+    expect((await outcome(schema, { a })).result.isError).toBe(false);
+    expect((await outcome(schema, { a: 0.005 })).text).toContain("a: must be multiple of 0.01, got 0.005");
+  });
+
+  it("refers to its own root is checked on every level", async () => {
+    const node = input({ value: { type: "integer" }, child: { $ref: "#" } });
+    const found = await outcome(node, { child: { child: { value: "x" } } });
+    expect(found.text).toContain('child.child.value: must be integer, got "x"');
+    expect(found.problems).toEqual([]);
+  });
+
+  it("has no type is used as an object's, and that is reported", async () => {
+    const schema = { $ref: "#/$defs/Input", $defs: { Input: input({ a: {} }, { required: ["a"] }) } };
+    const found = await outcome(schema, {});
+    expect(found.tools[0]?.inputSchema).toEqual({ type: "object", ...schema });
+    expect(found.text).toContain("a: required, but missing");
+    expect(found.problems).toEqual([{ tool: "t", reason: 'its inputSchema has no "type"; it is taken for "object"' }]);
+  });
+
+  it("allows fifty thousand values is refused with a message that can be read", async () => {
+    const values = Array.from({ length: 50_000 }, (_, n) => `v${n}`);
+    const { text } = await outcome(input({ a: { enum: values } }), { a: "x" });
+    expect(text).toMatch(/a: must be one of "v0", "v1", .* and \d+ more, got "x"/);
+    expect(text.length).toBeLessThan(2_000);
+  });
+
+  it("takes long to compile does not cost its tool", async () => {
+    const properties = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`p${n}`, { type: "string" }]));
+    expect((await outcome(input(properties), { p1: "x" })).result.isError).toBe(false);
+  });
+});
+
+it("a tool whose outputSchema is null has none", async () => {
+  const server = await start(stubHttp({ tools: [tool("t", { type: "object" }, { outputSchema: null })] }));
+  const client = open(server);
+  expect((await client.listTools()).map(({ wireName }) => wireName)).toEqual(["t"]);
+  expect(client.servers()[0]?.problems).toEqual([]);
+});

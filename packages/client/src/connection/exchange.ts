@@ -33,6 +33,8 @@ export interface Exchange {
   readonly listening?: boolean;
   /** Why the exchange fails, where the SDK would say less. */
   failure?: TenonError;
+  /** What was wrong with the last event of its stream that could not be read. */
+  unreadable?: string;
   /** The raw answer, once it came. */
   raw?: Record<string, unknown>;
   /** Whether the answer to the present POST is an event stream; unknown where the transport is not ours. */
