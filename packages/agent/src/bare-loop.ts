@@ -1,7 +1,7 @@
 import type { CatalogTool, Client, ToolRuntime } from "@tenon/client";
 import { ConfigError, checkOptions, ExecutionError } from "@tenon/core";
-import { type ActionRequest, type ApprovalDecision, readDecision } from "./approvals.ts";
 import { type ChatMessage, complete, endpointOf, type ModelEndpoint } from "./chat-completions.ts";
+import { type ActionRequest, type ApprovalDecision, readDecision } from "./decisions.ts";
 import type { RunEvent } from "./events.ts";
 import { EMPTY_FAILURE, EMPTY_RESULT } from "./messages.ts";
 import {
@@ -87,6 +87,7 @@ async function decide(
   rule: GatedTool,
   call: OpenAIToolCall,
   read: Exclude<ReadCall, { problem: string }>,
+  tools: readonly CatalogTool[],
 ): Promise<Exclude<ReadCall, { problem: string }> | Dispatched> {
   const { entry, args } = read;
   if (rule.when && !(await rule.when(args))) return read;
@@ -99,8 +100,10 @@ async function decide(
     const decision = readDecision(given, { call: { name: entry.name, args, id: call.id }, rule });
     if ("problem" in decision) error = decision.problem;
     else if (decision.type === "approve") return read;
-    else if (decision.type === "edit") return { entry, args: { ...decision.editedAction.args } };
-    else if (decision.type === "respond") return { text: decision.message, status: "success" };
+    else if (decision.type === "edit") {
+      const { name, args } = decision.editedAction; // another tool's name where the rule allows it
+      return { entry: tools.find((tool) => tool.name === name) ?? entry, args: { ...args } };
+    } else if (decision.type === "respond") return { text: decision.message, status: "success" };
     else {
       const reason = decision.message ? ` Reason: ${decision.message}` : "";
       return { text: `The person rejected this call; it was not carried out.${reason}`, status: "error" };
@@ -128,7 +131,7 @@ async function answerAll(
     const read = readCall(tools, call, options.provider);
     const rule = "problem" in read ? undefined : gated.get(read.entry.name);
     planned.push(
-      rule && options.approve && !("problem" in read) ? await decide(options.approve, rule, call, read) : read,
+      rule && options.approve && !("problem" in read) ? await decide(options.approve, rule, call, read, tools) : read,
     );
     options.signal?.throwIfAborted();
   }
@@ -189,8 +192,8 @@ export async function bareLoop(options: BareLoopOptions): Promise<BareLoopResult
   const gated = options.approve ? gatedTools(approvable, options.policy ?? {}, true) : new Map<string, GatedTool>();
   const wireTools = toOpenAITools(tools, options.provider ? { provider: options.provider } : {});
   const messages: ChatMessage[] = [...options.messages];
-  const onText = (delta: string) => options.onEvent?.({ type: "text", delta });
   for (let turn = 1; ; turn += 1) {
+    const onText = (delta: string) => options.onEvent?.({ type: "text", messageId: `turn-${turn}`, delta });
     const answer = await complete(endpoint, { model, messages, tools: wireTools, stream, request, signal, onText });
     messages.push(answer);
     const calls = answer.tool_calls ?? [];

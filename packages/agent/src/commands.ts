@@ -21,6 +21,7 @@ export function copyToolMessage(
     name?: string;
     status?: "success" | "error";
     additional_kwargs?: Record<string, unknown>;
+    metadata?: Record<string, unknown>;
   },
 ): ToolMessage {
   return new ToolMessage({

@@ -1,14 +1,16 @@
-export {
-  type ActionRequest,
-  type ApprovalDecision,
-  type ApprovalInterrupt,
-  type ApprovalResume,
-  approvals,
-  type ReviewConfig,
-} from "./approvals.ts";
+export { type ApprovalRecord, approvalOf, approvalsOf } from "./approval-records.ts";
+export { type ApprovalOptions, approvals } from "./approvals.ts";
 export { type BareLoopOptions, type BareLoopResult, bareLoop, type LoopEvent } from "./bare-loop.ts";
 export type { AssistantMessage, ChatMessage, ModelEndpoint } from "./chat-completions.ts";
-export type { RunEvent } from "./events.ts";
+export type {
+  ActionRequest,
+  ApprovalDecision,
+  ApprovalInterrupt,
+  ApprovalResume,
+  Decider,
+  ReviewConfig,
+} from "./decisions.ts";
+export type { CallOrigin, RunEvent } from "./events.ts";
 export type { ToolErrors } from "./failures.ts";
 export {
   type InteractiveInput,
@@ -16,6 +18,7 @@ export {
   type InteractiveResult,
   runInteractive,
 } from "./interactive.ts";
+export { type InvokableAgent, invokeAgent, streamAgent } from "./invoke.ts";
 export {
   isProcessGone,
   processHolder,
@@ -80,6 +83,29 @@ export {
   searchTools,
   withinBudget,
 } from "./search-tools.ts";
+export {
+  type ContextField,
+  type ContextMetaOptions,
+  type ContextScope,
+  contextMeta,
+  contextOf,
+  type StateContext,
+  type StateContextOptions,
+  stateContext,
+} from "./state-context.ts";
+export { stateByTrace, type TracedState } from "./state-context-trace.ts";
+export {
+  type EndState,
+  type RunStream,
+  type StreamAnswer,
+  type StreamEvent,
+  type StreamInput,
+  type StreamOptions,
+  type StreamStamp,
+  streamRun,
+} from "./stream.ts";
+export type { StreamError } from "./stream-error.ts";
+export type { RedactPlace, StreamRedactor } from "./stream-shape.ts";
 export {
   type AgentClient,
   type AgentInterceptor,

@@ -82,6 +82,8 @@ export interface ToolSettings {
   readonly timeoutMs?: number | undefined;
   /** Sent with every call. */
   readonly headers?: Record<string, string> | undefined;
+  /** Ends a call in which an older server asks, and sends it again with the answers. */
+  readonly replay?: boolean | undefined;
 }
 
 /** The part of a tool's metadata that `mcpTools` wrote, or undefined for other tools. */
@@ -232,7 +234,15 @@ async function callThrough<Context, State>(
         onLog: (event) => write({ type: "mcp_log", ...source, ...event } satisfies McpStreamChunk),
       }),
       ...(interrupts && {
-        driver: durableDriver({ execution: config, callKey, toolCallId: id, server, tool: wireName, signal }),
+        driver: durableDriver({
+          execution: config,
+          callKey,
+          toolCallId: id,
+          server,
+          tool: wireName,
+          signal,
+          replay: settings.replay ?? false,
+        }),
       }),
     });
     if (id !== undefined) rethrowParked(config, id); // an interceptor swallowed the interrupt
@@ -255,6 +265,15 @@ async function callThrough<Context, State>(
     if (signal?.aborted || isGraphBubbleUp(error)) throw error;
     return [failed(originOf(entry), id, config, error, settings.toolErrors), undefined];
   }
+}
+
+function replays(legacyQuestions: unknown): boolean {
+  if (legacyQuestions === undefined || legacyQuestions === "error") return false;
+  if (legacyQuestions === "replay") return true;
+  throw new ConfigError(
+    `mcpTools(client, options).legacyQuestions is ${JSON.stringify(legacyQuestions)}; expected "error" or "replay"`,
+    { code: "invalid_option" },
+  );
 }
 
 /** One entry of a client's catalog as a LangChain tool. */
@@ -293,6 +312,12 @@ export interface McpToolsOptions {
    * error, with and without middleware. Left out, it is a message unless `mcpMiddleware` says otherwise.
    */
   readonly toolErrors?: ToolErrors;
+  /**
+   * What becomes of a question that a server of revision 2025-11-25 or older asks inside a call, with `elicitation: "interrupt"`:
+   * `"error"` (default) fails the call; `"replay"` ends the call, interrupts the run, and sends the call again with the answers. All
+   * the server does before a question then happens once more for each question of the call.
+   */
+  readonly legacyQuestions?: "error" | "replay";
 }
 
 /**
@@ -302,7 +327,7 @@ export interface McpToolsOptions {
  * schema before anything is sent. Whatever goes wrong reaches the model as a message with status `"error"`, unless `toolErrors`
  * says otherwise. The result's structured content and `_meta` are in the message's artifact (`McpArtifact`).
  *
- * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"unknown_provider"`
+ * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"unknown_provider"`, `"invalid_option"`
  * @example
  * const agent = createAgent({ model, tools: await mcpTools(client), middleware: [mcpMiddleware()], checkpointer });
  */
@@ -310,8 +335,9 @@ export async function mcpTools<Context = unknown, State = unknown>(
   client: AgentClient<Context, State>,
   options: McpToolsOptions = {},
 ): Promise<McpTool[]> {
-  checkOptions(options, ["servers", "provider", "toolErrors"], "mcpTools(client, options)");
+  checkOptions(options, ["servers", "provider", "toolErrors", "legacyQuestions"], "mcpTools(client, options)");
   const { servers = [], provider, toolErrors } = options;
+  const replay = replays(options.legacyQuestions);
   if (toolErrors !== undefined && toolErrors !== "return" && toolErrors !== "throw") {
     throw new ConfigError(
       `mcpTools(client, options).toolErrors must be "return" or "throw", got ${JSON.stringify(toolErrors)}`,
@@ -321,5 +347,5 @@ export async function mcpTools<Context = unknown, State = unknown>(
     );
   }
   const catalog = await client.listTools(...servers);
-  return catalog.map((entry) => toolOf(client, entry, { provider, toolErrors }));
+  return catalog.map((entry) => toolOf(client, entry, { provider, toolErrors, replay }));
 }
