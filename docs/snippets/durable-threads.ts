@@ -55,7 +55,7 @@ await agent.invoke({ messages: ["Refund ORD-002"] }, { configurable: { thread_id
 
 // #region own
 import { Command } from "@langchain/langgraph";
-import { openQuestions, resumeValue, withThreadLease } from "@tenon/agent";
+import { invokeAgent, openQuestions, resumeValue, withThreadLease } from "@tenon/agent";
 
 /** For a program with a loop of its own: answers what is open on a thread. */
 async function answer(threadId: string, given: Answer): Promise<void> {
@@ -63,7 +63,7 @@ async function answer(threadId: string, given: Answer): Promise<void> {
     const [question] = await openQuestions(agent, threadId); // inside: another process may have answered it
     if (!question) return;
     const resume = { [question.id]: resumeValue(question, given) };
-    await agent.invoke(new Command({ resume }), { configurable: { thread_id: threadId }, signal });
+    await invokeAgent(agent, new Command({ resume }), { configurable: { thread_id: threadId }, signal });
   });
 }
 await answer("customer-8", approve);

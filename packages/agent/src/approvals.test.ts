@@ -114,6 +114,7 @@ describe("the payload", () => {
     expect(interrupt?.value).toEqual({
       type: "approval",
       approvalId: expect.stringMatching(/:0$/),
+      askedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
       actionRequests: [
         {
           name: "mcp_shop_refund",

@@ -1,117 +1,21 @@
 import { AIMessage, ToolMessage } from "@langchain/core/messages";
-import type { ToolCall } from "@langchain/core/messages/tool";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isInteropZodSchema } from "@langchain/core/utils/types";
 import { getConfig } from "@langchain/langgraph";
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
 import { type AgentMiddleware, createMiddleware } from "langchain";
-import { checkArguments, describeArgumentIssues } from "./arguments.ts";
+import { type ApprovalRecord, noteApprovals } from "./approval-records.ts";
 import { canPause, type Execution, pause, remember } from "./checkpoint.ts";
-import { type ApprovableTool, type ApprovalPolicy, type DecisionKind, type GatedTool, gatedTools } from "./policy.ts";
-
-/** One tool call a person decides about. */
-export interface ActionRequest {
-  /** The tool's local name. */
-  readonly name: string;
-  readonly args: Readonly<Record<string, unknown>>;
-  readonly description: string;
-  readonly toolCallId: string;
-  /** Configured server and wire name, for tools of MCP servers. */
-  readonly server?: string;
-  readonly tool?: string;
-}
-
-/** What may be decided about the action at the same position. */
-export interface ReviewConfig {
-  readonly actionName: string;
-  readonly allowedDecisions: readonly DecisionKind[];
-  /** JSON Schema of the arguments, where they may be edited. */
-  readonly argsSchema?: Readonly<Record<string, unknown>>;
-}
-
-/** What a run is interrupted with: LangChain's human-in-the-loop request with a name, an id and the calls' origin. */
-export interface ApprovalInterrupt {
-  readonly type: "approval";
-  readonly approvalId: string;
-  readonly actionRequests: readonly ActionRequest[];
-  readonly reviewConfigs: readonly ReviewConfig[];
-  /** Why the approval is asked for again. */
-  readonly error?: string;
-}
-
-/** A person's decision about one call. */
-export type ApprovalDecision =
-  | { readonly type: "approve" }
-  | {
-      readonly type: "edit";
-      readonly editedAction: { readonly name?: string; readonly args: Readonly<Record<string, unknown>> };
-    }
-  | { readonly type: "reject"; readonly message?: string }
-  | { readonly type: "respond"; readonly message: string };
-
-/** What resumes an `ApprovalInterrupt`: one decision per action request, in their order. */
-export interface ApprovalResume {
-  readonly approvalId?: string;
-  readonly decisions: readonly ApprovalDecision[];
-}
-
-interface Gated {
-  readonly call: ToolCall & { readonly id: string };
-  readonly rule: GatedTool;
-}
-
-function readDecision(given: unknown, { call, rule }: Gated): ApprovalDecision | { problem: string } {
-  if (!isRecord(given)) return { problem: "expected { type, … }" };
-  const type = rule.decisions.find((kind) => kind === given.type);
-  if (!type) {
-    return { problem: `"${String(given.type)}" is not allowed; choose one of ${rule.decisions.join(", ")}` };
-  }
-  const { message, editedAction } = given;
-  switch (type) {
-    case "approve":
-      return { type };
-    case "reject":
-      return typeof message === "string" && message.trim() !== "" ? { type, message } : { type };
-    case "respond":
-      return typeof message === "string" && message.trim() !== ""
-        ? { type, message }
-        : { problem: "respond needs a message" };
-    case "edit": {
-      if (!isRecord(editedAction) || !isRecord(editedAction.args)) {
-        return { problem: "edit needs editedAction { name, args }" };
-      }
-      const { name, args } = editedAction;
-      if (name !== undefined && name !== call.name) {
-        return { problem: `an edit may change arguments, not the tool ("${String(name)}")` };
-      }
-      const issues = checkArguments(rule.schema, args);
-      return issues.length > 0
-        ? { problem: `the edited arguments do not fit: ${describeArgumentIssues(issues)}` }
-        : { type, editedAction: { name: call.name, args } };
-    }
-  }
-}
-
-/** The decisions in a resume value, or what is wrong with it in words for the person. */
-function readResume(value: unknown, approvalId: string, gated: readonly Gated[]): ApprovalDecision[] | string {
-  if (!isRecord(value) || !Array.isArray(value.decisions)) {
-    return "The answer was not understood: expected { decisions: [ … ] } with one decision per action.";
-  }
-  if (value.approvalId !== undefined && value.approvalId !== approvalId) {
-    return "The answer belonged to another approval; please decide again.";
-  }
-  const given: readonly unknown[] = value.decisions;
-  if (given.length !== gated.length) {
-    return `${gated.length} actions wait for a decision, ${given.length} came; please decide about each.`;
-  }
-  const decisions: ApprovalDecision[] = [];
-  for (const [i, item] of gated.entries()) {
-    const read = readDecision(given[i], item);
-    if ("problem" in read) return `The decision about ${item.call.name} cannot be used: ${read.problem}.`;
-    decisions.push(read);
-  }
-  return decisions;
-}
+import {
+  type ActionRequest,
+  type ApprovalDecision,
+  type ApprovalInterrupt,
+  type Decider,
+  type Gated,
+  type ReviewConfig,
+  readResume,
+} from "./decisions.ts";
+import { type ApprovableTool, type ApprovalPolicy, type GatedTool, gatedTools } from "./policy.ts";
 
 function argsSchemaOf(rule: GatedTool): Record<string, unknown> | undefined {
   if (!rule.decisions.includes("edit")) return undefined;
@@ -119,21 +23,42 @@ function argsSchemaOf(rule: GatedTool): Record<string, unknown> | undefined {
   return isRecord(rule.schema) ? rule.schema : undefined;
 }
 
+interface Asked {
+  readonly gated: readonly Gated[];
+  readonly texts: readonly string[];
+  /** Milliseconds since 1970. */
+  readonly askedAt: number;
+}
+
 /** Evaluates `when` and the descriptions once per pause, so that what runs is what the person saw. */
-async function reviewed(execution: Execution, calls: readonly Gated[]): Promise<{ gated: Gated[]; texts: string[] }> {
-  const asked = await remember(execution, "approvals", async () => {
+async function reviewed(execution: Execution, calls: readonly Gated[]): Promise<Asked> {
+  const { askedAt, asked } = await remember(execution, "approvals", async () => {
     const texts: Array<string | null> = [];
     for (const { call, rule } of calls) {
       if (rule.when && !(await rule.when(call.args))) texts.push(null);
       else texts.push(typeof rule.description === "function" ? await rule.description(call.args) : rule.description);
     }
-    return texts;
+    return { askedAt: Date.now(), asked: texts };
   });
   const gated = calls.filter((_, i) => typeof asked[i] === "string");
-  return { gated, texts: asked.filter((text) => typeof text === "string") };
+  return { gated, texts: asked.filter((text) => typeof text === "string"), askedAt };
 }
 
-function decide(execution: Execution, messageId: string, gated: readonly Gated[], texts: readonly string[]) {
+interface Decided {
+  readonly decisions: readonly ApprovalDecision[];
+  readonly decidedBy?: Decider;
+  readonly askedAt: string;
+  readonly decidedAt: string;
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+async function decide(
+  execution: Execution,
+  messageId: string,
+  { gated, texts, askedAt: first }: Asked,
+  ttlMs: number | undefined,
+): Promise<Decided> {
   const actionRequests = gated.map(({ call, rule }, i): ActionRequest => {
     const origin = rule.server !== undefined && rule.tool !== undefined && { server: rule.server, tool: rule.tool };
     return { name: call.name, args: call.args, description: texts[i] ?? "", toolCallId: call.id, ...origin };
@@ -143,40 +68,88 @@ function decide(execution: Execution, messageId: string, gated: readonly Gated[]
     return { actionName: call.name, allowedDecisions: rule.decisions, ...(argsSchema && { argsSchema }) };
   });
   let error: string | undefined;
+  let askedAt = first;
   for (let attempt = 0; ; attempt += 1) {
     const approvalId = `${messageId}:${attempt}`;
+    const expiresAt = ttlMs === undefined ? undefined : askedAt + ttlMs;
     const payload: ApprovalInterrupt = {
       type: "approval",
       approvalId,
       actionRequests,
       reviewConfigs,
+      askedAt: iso(askedAt),
+      ...(expiresAt !== undefined && { expiresAt: iso(expiresAt) }),
       ...(error !== undefined && { error }),
     };
-    const read = readResume(pause(execution, messageId, payload), approvalId, gated);
+    const value = pause(execution, messageId, payload);
+    // recorded, so that the same answer is early or late however often the step runs again
+    const answeredAt = await remember(execution, "approvals:answered", async () => Date.now());
+    const late = expiresAt !== undefined && answeredAt > expiresAt;
+    const read = late
+      ? `The answer came too late: it was asked for at ${iso(askedAt)} and waited until ${iso(expiresAt)}; please decide again.`
+      : readResume(value, approvalId, gated);
     // a throw would be replayed on every later resume, so a bad answer is asked for again
-    if (typeof read !== "string") return read;
+    if (typeof read !== "string") return { ...read, askedAt: iso(askedAt), decidedAt: iso(answeredAt) };
     error = read;
+    askedAt = answeredAt;
   }
 }
 
-/** The model's message with edited arguments, everywhere a provider client may read them from. */
-function withArgs(message: AIMessage, edits: ReadonlyMap<string, Readonly<Record<string, unknown>>>): AIMessage {
+function recordsOf(gated: readonly Gated[], { decisions, decidedBy, askedAt, decidedAt }: Decided): ApprovalRecord[] {
+  return gated.flatMap(({ call, rule }, i) => {
+    const decision = decisions[i];
+    if (!decision) return [];
+    const origin = rule.server !== undefined && rule.tool !== undefined && { server: rule.server, tool: rule.tool };
+    const said = "message" in decision && decision.message !== undefined && { message: decision.message };
+    const before = decision.type === "edit" && { proposed: { name: call.name, args: call.args } };
+    const who = decidedBy !== undefined && { decidedBy };
+    return [
+      {
+        toolCallId: call.id,
+        name: call.name,
+        ...origin,
+        decision: decision.type,
+        ...who,
+        askedAt,
+        decidedAt,
+        ...said,
+        ...before,
+      },
+    ];
+  });
+}
+
+interface Edit {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+/** The model's message with what was decided, edited calls changed everywhere a provider client may read them from. */
+function decidedMessage(
+  message: AIMessage,
+  edits: ReadonlyMap<string, Edit>,
+  records: readonly ApprovalRecord[],
+): AIMessage {
   const editOf = (id: unknown) => (typeof id === "string" ? edits.get(id) : undefined);
-  const calls = (message.tool_calls ?? []).map((call) => ({ ...call, args: { ...(editOf(call.id) ?? call.args) } }));
+  const calls = (message.tool_calls ?? []).map((call) => {
+    const edit = editOf(call.id);
+    return edit ? { ...call, name: edit.name, args: { ...edit.args } } : call;
+  });
   const content = Array.isArray(message.content)
     ? message.content.map((block) => {
-        const args = editOf("id" in block ? block.id : undefined);
-        if (!args) return block;
-        if (block.type === "tool_use") return { ...block, input: args };
-        return block.type === "tool_call" ? { ...block, args } : block;
+        const edit = editOf("id" in block ? block.id : undefined);
+        if (!edit) return block;
+        if (block.type === "tool_use") return { ...block, name: edit.name, input: edit.args };
+        return block.type === "tool_call" ? { ...block, name: edit.name, args: edit.args } : block;
       })
     : message.content;
-  const { tool_calls: _raw, ...additional } = message.additional_kwargs; // the provider's raw copy has the old arguments
+  const { tool_calls: raw, ...additional } = message.additional_kwargs;
   return new AIMessage({
-    content: content as AIMessage["content"], // same blocks, two of their fields replaced
+    content: content as AIMessage["content"], // same blocks, some of their fields replaced
     tool_calls: calls,
-    additional_kwargs: additional,
-    response_metadata: message.response_metadata,
+    // the provider's raw copy has the old calls
+    additional_kwargs: raw === undefined || edits.size > 0 ? additional : { ...additional, tool_calls: raw },
+    response_metadata: noteApprovals(message.response_metadata, records),
     ...(message.id !== undefined && { id: message.id }),
     ...(message.name !== undefined && { name: message.name }),
     ...(message.usage_metadata && { usage_metadata: message.usage_metadata }),
@@ -184,10 +157,14 @@ function withArgs(message: AIMessage, edits: ReadonlyMap<string, Readonly<Record
   });
 }
 
-function answersOf(gated: readonly Gated[], decisions: readonly ApprovalDecision[]): ToolMessage[] {
+function answersOf(
+  gated: readonly Gated[],
+  decisions: readonly ApprovalDecision[],
+  records: readonly ApprovalRecord[],
+): ToolMessage[] {
   return gated.flatMap(({ call }, i) => {
     const decision = decisions[i];
-    const fields = { tool_call_id: call.id, name: call.name };
+    const fields = { tool_call_id: call.id, name: call.name, metadata: { approval: records[i] } };
     if (decision?.type === "respond") {
       return [new ToolMessage({ ...fields, content: decision.message, status: "success" })];
     }
@@ -196,6 +173,22 @@ function answersOf(gated: readonly Gated[], decisions: readonly ApprovalDecision
     const content = `The person rejected this call; it was not carried out.${reason}`;
     return [new ToolMessage({ ...fields, content, status: "error" })];
   });
+}
+
+/** Options of `approvals`. */
+export interface ApprovalOptions {
+  /** `false` leaves tools without an entry in the policy unasked. Default true: their annotations decide. */
+  readonly derive?: boolean;
+  /**
+   * Milliseconds a person has to decide: a later answer is refused and the approval asked for again, with the reason. What was
+   * decided in time stays decided. Default: no limit.
+   */
+  readonly ttlMs?: number;
+  /**
+   * A further update of the state for what was decided, such as entries for an audit channel of the agent's `stateSchema`. May
+   * be called again for the same decision when a process dies before it is saved.
+   */
+  readonly audit?: (records: readonly ApprovalRecord[]) => Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -207,17 +200,27 @@ function answersOf(gated: readonly Gated[], decisions: readonly ApprovalDecision
  * @param tools the agent's tools; those of `mcpTools` can be named `"server/wireTool"` in the policy
  * @param policy where a tool has no entry, its annotations decide: destructive or open-world tools that are not read-only are
  *   asked about
- * @param options.derive `false` leaves tools without an entry unasked
- * @throws ConfigError `code: "approval_policy"` or `"approval_decisions"` for a policy that cannot be meant
+ * What was decided, by whom and when is kept with the model's message (`approvalsOf`, `approvalOf`).
+ *
+ * @throws ConfigError `code: "approval_policy"` or `"approval_decisions"` for a policy that cannot be meant, `"invalid_option"`
  * @example
  * approvals(tools, { "order/process_refund": { decisions: ["approve", "reject"], when: (args) => Number(args.amount) >= 500 } })
  */
 export function approvals(
   tools: readonly ApprovableTool[],
   policy: ApprovalPolicy = {},
-  options: { derive?: boolean } = {},
+  options: ApprovalOptions = {},
 ): AgentMiddleware {
-  checkOptions(options, ["derive"], "approvals(tools, policy, options)");
+  checkOptions(options, ["derive", "ttlMs", "audit"], "approvals(tools, policy, options)");
+  const { ttlMs } = options;
+  if (ttlMs !== undefined && !(Number.isFinite(ttlMs) && ttlMs > 0)) {
+    throw new ConfigError(
+      `approvals(tools, policy, options).ttlMs is ${ttlMs}; expected a number of milliseconds above 0`,
+      {
+        code: "invalid_option",
+      },
+    );
+  }
   const rules = gatedTools(tools, policy, options.derive ?? true);
   return createMiddleware({
     name: "TenonApprovals",
@@ -232,7 +235,9 @@ export function approvals(
         const waiting = calls.filter((call) => !answered.includes(call.id ?? ""));
         const candidates = waiting.flatMap((call): Gated[] => {
           const rule = rules.get(call.name);
-          return rule ? [{ call: { ...call, id: call.id ?? "" }, rule }] : [];
+          if (!rule) return [];
+          const args = rule.toWire?.(call.args) ?? call.args; // what is judged and shown is what would be sent
+          return [{ call: { ...call, args, id: call.id ?? "" }, rule }];
         });
         if (!AIMessage.isInstance(message) || candidates.length === 0) return undefined;
         const execution: Execution = { ...getConfig(), configurable: runtime.configurable };
@@ -243,23 +248,25 @@ export function approvals(
             { code: "no_checkpointer" },
           );
         }
-        const { gated, texts } = await reviewed(execution, candidates);
+        const asked = await reviewed(execution, candidates);
+        const { gated } = asked;
         if (gated.length === 0) return undefined;
-        const decisions = decide(execution, message.id ?? "message", gated, texts);
+        const decided = await decide(execution, message.id ?? "message", asked, options.ttlMs);
+        const { decisions } = decided;
+        const records = recordsOf(gated, decided);
         const edits = new Map(
-          gated.flatMap(({ call }, i) => {
+          gated.flatMap(({ call }, i): Array<[string, Edit]> => {
             const decision = decisions[i];
-            return decision?.type === "edit" ? [[call.id, decision.editedAction.args] as const] : [];
+            return decision?.type === "edit" ? [[call.id, { name: call.name, ...decision.editedAction }]] : [];
           }),
         );
-        const answers = answersOf(gated, decisions);
-        const next = [...(edits.size > 0 ? [withArgs(message, edits)] : []), ...answers];
+        const answers = answersOf(gated, decisions, records);
+        const update = {
+          ...options.audit?.(records),
+          messages: [decidedMessage(message, edits, records), ...answers],
+        };
         // with calls left to run the router finds them; with none it would leave the agent instead of asking the model
-        return answers.length === waiting.length
-          ? { messages: next, jumpTo: "model" as const }
-          : next.length > 0
-            ? { messages: next }
-            : undefined;
+        return answers.length === waiting.length ? { ...update, jumpTo: "model" as const } : update;
       },
     },
   });

@@ -1,5 +1,6 @@
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
-import { isRecord } from "@tenon/core";
+import { isRecord, withinTime } from "@tenon/core";
+import { Ajv } from "ajv";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 
 /** One argument that does not fit its tool's schema. */
@@ -24,27 +25,33 @@ const tolerantRegExp = Object.assign(
   { code: "new RegExp" },
 );
 
+/** A server's pattern may take for ever on a text that a model writes. */
+const MAX_CHECK_MS = 500;
+
 const compiled = new WeakMap<object, ValidateFunction | "unusable">();
 
 function validatorOf(schema: object): ValidateFunction | "unusable" {
   const known = compiled.get(schema);
   if (known) return known;
-  // one instance per schema, since two tools may use the same $id; `$schema` would name a dialect that is not loaded
-  const ajv = new Ajv2020({
-    strict: false,
-    allErrors: true,
-    validateSchema: false,
-    validateFormats: false,
-    ownProperties: true,
-    logger: false,
-    code: { regExp: tolerantRegExp },
-  });
-  let validate: ValidateFunction | "unusable";
-  try {
-    // `$async` would make Ajv answer with a promise
-    validate = ajv.compile({ ...schema, $schema: undefined, $async: undefined });
-  } catch {
-    validate = "unusable"; // a reference elsewhere, a malformed keyword: the server has the last word
+  let validate: ValidateFunction | "unusable" = "unusable"; // a reference elsewhere, a malformed keyword: the server has the last word
+  // one instance per schema, since two tools may use the same $id; older servers write tuples as draft 7 does
+  for (const Dialect of [Ajv2020, Ajv]) {
+    const ajv = new Dialect({
+      strict: false,
+      allErrors: true,
+      validateSchema: false,
+      validateFormats: false,
+      ownProperties: true,
+      logger: false,
+      code: { regExp: tolerantRegExp },
+    });
+    try {
+      // `$schema` would name a dialect that is not loaded, `$async` would make Ajv answer with a promise
+      validate = ajv.compile({ ...schema, $schema: undefined, $async: undefined });
+      break;
+    } catch {
+      // the other dialect may understand it
+    }
   }
   compiled.set(schema, validate);
   return validate;
@@ -86,7 +93,12 @@ export function checkArguments(schema: unknown, args: unknown): readonly Argumen
   if (!isRecord(args)) return [{ field: "arguments", message: "must be an object" }];
   if (!isRecord(schema)) return [];
   const validate = validatorOf(schema);
-  if (validate === "unusable" || validate(args)) return [];
+  if (validate === "unusable") return [];
+  try {
+    if (withinTime(() => validate(args), MAX_CHECK_MS)) return [];
+  } catch {
+    return []; // a pattern that backtracks, or references without an end: the server has the last word
+  }
   const seen = new Map<string, ArgumentIssue>();
   for (const error of validate.errors ?? []) {
     const issue = describe(error);

@@ -3,17 +3,19 @@ import { ToolInputParsingException } from "@langchain/core/tools";
 import { type Command, END, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { ConfigError, checkOptions } from "@tenon/core";
 import { type AgentMiddleware, createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
+import { type ApprovalRecord, approvalOf } from "./approval-records.ts";
 import { markGuarded, rethrowParked } from "./checkpoint.ts";
 import { type AnsweredCall, answerCall, copyToolMessage, gotoOf } from "./commands.ts";
+import { endRun, endsRun, type ToolErrors } from "./failures.ts";
 import { failureOf } from "./messages.ts";
 
 /** Options of `mcpMiddleware`. */
 export interface McpMiddlewareOptions {
   /**
-   * What happens when a tool fails with an error: `"return"` (default) gives the model a message with status `"error"`,
-   * `"throw"` ends the run with that error. A tool that ran and answered "error" is a result, not a failure.
+   * What happens when a call fails: `"return"` (default) gives the model a message with status `"error"`, `"throw"` ends the
+   * run with that error. Tools that say themselves what happens (`mcpTools(client, { toolErrors })`) keep to that.
    */
-  toolErrors?: "return" | "throw";
+  toolErrors?: ToolErrors;
 }
 
 const END_MARK = "tenon_end_run";
@@ -42,7 +44,13 @@ function errorMessage(error: unknown, call: AnsweredCall): ToolMessage {
   });
 }
 
-function direct(command: Command, call: AnsweredCall): Command | ConfigError {
+/** Says on the message that answers a call what a person had decided about the call. */
+function noting(approval: ApprovalRecord | undefined): (message: ToolMessage) => ToolMessage {
+  if (!approval) return (message) => message;
+  return (message) => copyToolMessage(message, { metadata: { ...message.metadata, approval } });
+}
+
+function direct(command: Command, call: AnsweredCall, note: ReturnType<typeof noting>): Command | ConfigError {
   if (command.graph !== undefined) return command; // meant for a graph around this agent
   const goto = gotoOf(command);
   const elsewhere = goto.filter((target) => target !== END);
@@ -54,11 +62,11 @@ function direct(command: Command, call: AnsweredCall): Command | ConfigError {
       { code: "goto_unsupported" },
     );
   }
-  if (goto.length === 0) return answerCall(command, call);
+  if (goto.length === 0) return answerCall(command, call, { change: note });
   return answerCall(command, call, {
     goto: undefined,
     change: (message) =>
-      copyToolMessage(message, { additional_kwargs: { ...message.additional_kwargs, [END_MARK]: true } }),
+      copyToolMessage(note(message), { additional_kwargs: { ...message.additional_kwargs, [END_MARK]: true } }),
   });
 }
 
@@ -83,6 +91,7 @@ function unmarked(message: ToolMessage): ToolMessage {
  * - a Command with `goto: "__end__"` ends the run after the calls of the same turn have finished;
  * - a Command without a message for its call gets one; a `goto` to any other step is an error message;
  * - an interrupt cannot be swallowed by a retrying or catching middleware further in;
+ * - what a person decided about a call (`approvals`) is on the call's message, in `metadata.approval`;
  * - an error of a tool becomes a message with status `"error"`, or ends the run (`toolErrors: "throw"`).
  *
  * @throws ConfigError `code: "unknown_option"` for an option nobody reads
@@ -102,6 +111,7 @@ export function mcpMiddleware(options: McpMiddlewareOptions = {}): AgentMiddlewa
     },
     wrapToolCall: async (request, handler) => {
       const call = { id: request.toolCall.id ?? "", name: request.toolCall.name };
+      const note = noting(approvalOf({ state: request.state, toolCallId: call.id }));
       markGuarded(request.runtime, call.id);
       let outcome: ToolMessage | Command;
       try {
@@ -109,19 +119,18 @@ export function mcpMiddleware(options: McpMiddlewareOptions = {}): AgentMiddlewa
       } catch (error) {
         rethrowParked(request.runtime, call.id);
         const root = rootOf(error);
-        if (isGraphBubbleUp(root) || request.runtime.signal?.aborted || throwing) throw root;
-        return errorMessage(root, call);
+        if (isGraphBubbleUp(root) || request.runtime.signal?.aborted) throw root;
+        return throwing ? endRun(root) : note(errorMessage(root, call));
       }
       rethrowParked(request.runtime, call.id); // something further in turned the interrupt into a result
+      if (endsRun(outcome)) return outcome;
       if (!isCommand(outcome)) {
         const failure = throwing ? failureOf(outcome) : undefined;
-        if (failure) throw failure;
-        return outcome;
+        return failure === undefined ? note(outcome) : endRun(failure);
       }
-      const directed = direct(outcome, call);
+      const directed = direct(outcome, call, note);
       if (!(directed instanceof ConfigError)) return directed;
-      if (throwing) throw directed;
-      return errorMessage(directed, call);
+      return throwing ? endRun(directed) : errorMessage(directed, call);
     },
   });
 }

@@ -7,7 +7,10 @@ import { OfflineModel, type OfflineRules } from "./offline.ts";
 export interface ModelOptions {
   /** Key of the provider; by default its usual environment variable is read. */
   apiKey?: string;
-  /** Address of an OpenAI-compatible endpoint, for `openai-compatible:`, `openai:` and `deepseek:`. */
+  /**
+   * Address of the endpoint: OpenAI-compatible for `openai-compatible:`, `openai:` and `deepseek:`, else one that speaks the
+   * provider's own protocol (`anthropic:`, without `/v1`; `google-genai:`, without its version).
+   */
   baseUrl?: string;
   /** Script of the `offline` model. */
   offline?: OfflineRules;
@@ -40,7 +43,7 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
 const OPENAI_COMPATIBLE = "openai-compatible";
 const MAX_RETRIES = 2;
 const TIMEOUT_MS = 60_000;
-const TAKES_BASE_URL = new Set(["openai", "deepseek", OPENAI_COMPATIBLE]);
+const TAKES_BASE_URL = new Set(["openai", "deepseek", OPENAI_COMPATIBLE, "anthropic", "google-genai"]);
 
 function missingPackage(name: string, spec: string, cause: unknown): ConfigError {
   return new ConfigError(`The model "${spec}" needs the package ${name}: npm install ${name}`, {
@@ -87,7 +90,9 @@ function clientFields(provider: string, options: ModelOptions): Record<string, u
   if (options.temperature !== undefined) fields.temperature = options.temperature;
   if (provider === "openai" || provider === "deepseek") fields.timeout = TIMEOUT_MS;
   if (provider === "anthropic") fields.clientOptions = { timeout: TIMEOUT_MS };
-  if (options.baseUrl !== undefined) {
+  if (options.baseUrl !== undefined && provider === "anthropic") fields.anthropicApiUrl = options.baseUrl;
+  else if (options.baseUrl !== undefined && provider === "google-genai") fields.baseUrl = options.baseUrl;
+  else if (options.baseUrl !== undefined) {
     fields.configuration = { baseURL: options.baseUrl };
     fields.useResponsesApi = false;
   }
@@ -96,8 +101,9 @@ function clientFields(provider: string, options: ModelOptions): Record<string, u
 
 /**
  * A chat model by name: `"offline"`, `"provider:model"` (`"openai:gpt-4.1"`, `"deepseek:deepseek-chat"`,
- * `"anthropic:claude-…"`), or `"openai-compatible:model"` for any endpoint that speaks OpenAI's chat completions. Requests are
- * retried twice and end after 60 s where the provider's client can do that.
+ * `"anthropic:claude-…"`, `"google-genai:gemini-…"`), or `"openai-compatible:model"` for any endpoint that speaks OpenAI's chat
+ * completions. Requests are retried twice and end after 60 s where the provider's client can do that. Give `mcpTools` the
+ * option `provider: "gemini"` for Gemini, whose schemas are a dialect of their own.
  *
  * @throws ConfigError `code: "unknown_model"` (with the nearest known provider), `"missing_package"`, `"missing_key"` (naming
  *   the environment variable) or `"missing_base_url"`

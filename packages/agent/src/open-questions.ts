@@ -1,6 +1,6 @@
 import type { ElicitationAnswer, ElicitationRequest } from "@tenon/client";
 import { ConfigError, isRecord } from "@tenon/core";
-import type { ApprovalDecision, ApprovalInterrupt, ApprovalResume } from "./approvals.ts";
+import type { ApprovalDecision, ApprovalInterrupt, ApprovalResume, Decider } from "./decisions.ts";
 import type { DecisionKind } from "./policy.ts";
 import type { ElicitationInterrupt, ElicitationResume } from "./questions.ts";
 
@@ -24,6 +24,9 @@ export type Question =
       readonly id: string;
       readonly approvalId?: string;
       readonly actions: readonly QuestionAction[];
+      /** When it was asked and until when it may be answered, as far as known; ISO 8601. */
+      readonly askedAt?: string;
+      readonly expiresAt?: string;
       readonly error?: string;
     }
   | {
@@ -34,12 +37,14 @@ export type Question =
       readonly tool: string;
       readonly toolCallId: string;
       readonly questions: Readonly<Record<string, ElicitationRequest>>;
+      /** How often the server's earlier question was given up. */
+      readonly restarted?: number;
       readonly error?: string;
     };
 
 /** A person's answer: decisions in the order of an approval's actions, or answers by key of an elicitation. */
 export type Answer =
-  | { readonly decisions: readonly ApprovalDecision[] }
+  | { readonly decisions: readonly ApprovalDecision[]; readonly decidedBy?: Decider }
   | { readonly answers: Readonly<Record<string, ElicitationAnswer>> };
 
 interface PendingInterrupt {
@@ -65,7 +70,9 @@ export interface RunnableAgent {
   readonly options?: { readonly tools?: readonly unknown[] };
 }
 
-function approvalOf(id: string, value: Omit<ApprovalInterrupt, "approvalId"> & { approvalId?: string }): Question {
+type AnyApproval = Pick<ApprovalInterrupt, "actionRequests" | "reviewConfigs"> & Partial<ApprovalInterrupt>;
+
+function approvalQuestion(id: string, value: AnyApproval): Question {
   return {
     kind: "approval",
     id,
@@ -83,6 +90,8 @@ function approvalOf(id: string, value: Omit<ApprovalInterrupt, "approvalId"> & {
         ...(review?.argsSchema && { schema: review.argsSchema }),
       };
     }),
+    ...(value.askedAt !== undefined && { askedAt: value.askedAt }),
+    ...(value.expiresAt !== undefined && { expiresAt: value.expiresAt }),
     ...(value.error !== undefined && { error: value.error }),
   };
 }
@@ -91,13 +100,22 @@ function questionOf({ id, value }: PendingInterrupt): Question {
   if (id !== undefined && isRecord(value)) {
     // our own middleware and LangChain's humanInTheLoopMiddleware write this shape, and nothing else has these two lists
     if (Array.isArray(value.actionRequests) && Array.isArray(value.reviewConfigs)) {
-      return approvalOf(id, value as unknown as ApprovalInterrupt);
+      return approvalQuestion(id, value as unknown as AnyApproval);
     }
     if (value.type === "elicitation" && typeof value.elicitationId === "string") {
       const asked = value as unknown as ElicitationInterrupt; // written by the driver of mcpTools
-      const { elicitationId, server, tool, toolCallId, questions, error } = asked;
-      const base = { kind: "elicitation", id, elicitationId, server, tool, toolCallId, questions } as const;
-      return error === undefined ? base : { ...base, error };
+      const { type: kind, elicitationId, server, tool, toolCallId, questions, restarted, error } = asked;
+      return {
+        kind,
+        id,
+        elicitationId,
+        server,
+        tool,
+        toolCallId,
+        questions,
+        ...(restarted !== undefined && { restarted }),
+        ...(error !== undefined && { error }),
+      };
     }
   }
   throw new ConfigError(
@@ -156,6 +174,7 @@ export function resumeValue(question: Question, answer: Answer): ApprovalResume 
     return {
       ...(question.approvalId !== undefined && { approvalId: question.approvalId }),
       decisions,
+      ...(answer.decidedBy !== undefined && { decidedBy: answer.decidedBy }),
     };
   }
   if (question.kind === "elicitation" && "answers" in answer) {

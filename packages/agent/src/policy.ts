@@ -12,6 +12,8 @@ export interface ApprovalRule {
   description?: string | ((args: Readonly<Record<string, unknown>>) => string | Promise<string>);
   /** Only calls for which this returns true are asked about. Evaluated once per call. */
   when?: (args: Readonly<Record<string, unknown>>) => boolean | Promise<boolean>;
+  /** Tools an edit may change the call to, as `"server/wireTool"` or local names; their schemas check the arguments. Default: none. */
+  renameTo?: readonly string[];
 }
 
 /** By `"server/wireTool"` or by the tool's local name: a rule, `true` (ask, all decisions) or `false` (never ask). */
@@ -21,6 +23,10 @@ export type ApprovalPolicy = Readonly<Record<string, boolean | ApprovalRule>>;
 export interface ApprovableTool {
   readonly name: string;
   readonly schema?: unknown;
+  /** What arguments must fit, where a model is shown another `schema`. */
+  readonly inputSchema?: unknown;
+  /** A model's arguments in the form in which they will be sent. */
+  readonly toWire?: (args: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   readonly metadata?: unknown;
 }
 
@@ -34,12 +40,15 @@ export interface GatedTool {
   readonly decisions: readonly DecisionKind[];
   readonly description: NonNullable<ApprovalRule["description"]>;
   readonly when?: NonNullable<ApprovalRule["when"]>;
+  /** Schemas of the tools an edit may change the call to, by local name and by the policy's. */
+  readonly renameTo: ReadonlyMap<string, { readonly name: string; readonly schema: unknown }>;
+  readonly toWire?: NonNullable<ApprovableTool["toWire"]>;
 }
 
 const KINDS: readonly DecisionKind[] = ["approve", "edit", "reject", "respond"];
 
 function checkRule(key: string, rule: ApprovalRule): void {
-  checkOptions(rule, ["decisions", "description", "when"], `approvals: the rule for "${key}"`);
+  checkOptions(rule, ["decisions", "description", "when", "renameTo"], `approvals: the rule for "${key}"`);
   if (rule.decisions === undefined) return;
   if (rule.decisions.length === 0) {
     throw new ConfigError(
@@ -78,17 +87,29 @@ export function gatedTools(
     return mcp && `${mcp.server}/${mcp.tool}`;
   };
   const known = tools.flatMap((tool) => [wireKeyOf(tool) ?? [], tool.name].flat());
+  const demand = (key: string, where: string): void => {
+    if (known.includes(key)) return;
+    const near = didYouMean(key, known);
+    throw new ConfigError(
+      `approvals: ${where} names "${key}", which none of the ${tools.length} tools is called; ` +
+        (near ? `did you mean "${near}"?` : `known: ${known.join(", ") || "none"}`),
+      { code: "approval_policy", data: { key, near } },
+    );
+  };
   for (const [key, rule] of Object.entries(policy)) {
-    if (!known.includes(key)) {
-      const near = didYouMean(key, known);
-      throw new ConfigError(
-        `approvals: the policy names "${key}", which none of the ${tools.length} tools is called; ` +
-          (near ? `did you mean "${near}"?` : `known: ${known.join(", ") || "none"}`),
-        { code: "approval_policy", data: { key, near } },
-      );
-    }
-    if (typeof rule === "object") checkRule(key, rule);
+    demand(key, "the policy");
+    if (typeof rule !== "object") continue;
+    checkRule(key, rule);
+    for (const name of rule.renameTo ?? []) demand(name, `renameTo of "${key}"`);
   }
+  const targets = (names: readonly string[]): GatedTool["renameTo"] =>
+    new Map(
+      tools.flatMap((tool) => {
+        const called = [tool.name, wireKeyOf(tool) ?? tool.name];
+        if (!called.some((name) => names.includes(name))) return [];
+        return called.map((name) => [name, { name: tool.name, schema: tool.inputSchema ?? tool.schema }] as const);
+      }),
+    );
   const gated = new Map<string, GatedTool>();
   for (const tool of tools) {
     const wireKey = wireKeyOf(tool);
@@ -104,12 +125,14 @@ export function gatedTools(
     const mcp = mcpMetadata(tool);
     gated.set(tool.name, {
       name: tool.name,
-      schema: tool.schema,
+      schema: tool.inputSchema ?? tool.schema,
+      ...(tool.toWire && { toWire: tool.toWire }),
       ...(mcp && { server: mcp.server, tool: mcp.tool }),
       decisions: detail.decisions ?? KINDS,
       description:
         detail.description ?? `The agent wants to run ${mcp ? `${mcp.tool} of server ${mcp.server}` : tool.name}.`,
       ...(detail.when && { when: detail.when }),
+      renameTo: targets(detail.renameTo ?? []),
     });
   }
   return gated;

@@ -128,6 +128,21 @@ describe("a question in the middle of a tool call", () => {
     expect(client.sent).toHaveLength(2);
   });
 
+  it("answered twice is carried out once, and the second answer counts for nothing that comes later", async () => {
+    const client = scriptedClient({ pay: payTool() });
+    const agent = await makeAgent(client, new MemorySaver());
+    await agent.invoke(go, config);
+    const [question] = await openQuestions(agent, "t");
+    await agent.invoke(resuming(question!), config);
+    const again = await agent.invoke(resuming(question!), config);
+    expect(again.messages.at(-1)?.text).toBe("done: success=paid 10 to bob");
+    expect(client.sent).toHaveLength(2);
+    await agent.invoke({ messages: [new HumanMessage("once more")] }, config);
+    await agent.invoke(resuming(question!), config);
+    expect(await openQuestions(agent, "t")).toMatchObject([{ questions: { confirm: { message: "Pay 15 to bob?" } } }]);
+    expect(client.sent).toHaveLength(3);
+  });
+
   it("declined is an answer like any other", async () => {
     const agent = await makeAgent(scriptedClient({ pay: payTool() }), new MemorySaver());
     await agent.invoke(go, config);
@@ -191,9 +206,35 @@ describe("a question in the middle of a tool call", () => {
     const [second] = await openQuestions(agent, "t");
     expect(second).toMatchObject({ questions: { confirm: { message: "Pay 15 to bob?" } } });
     expect(second?.error).toContain("no longer accepts");
+    expect([first, second].map((question) => question?.kind === "elicitation" && question.restarted)).toEqual([
+      undefined,
+      1,
+    ]);
     const result = await agent.invoke(resuming(second!), config);
     expect(result.messages.at(-1)?.text).toBe("done: success=paid 15 to bob");
     expect(client.sent).toHaveLength(4);
+  });
+
+  it("answered elsewhere with another answer is not called again: the model is told to look", async () => {
+    const tool = payTool();
+    const client = scriptedClient({
+      pay: {
+        ...tool,
+        run: (sent) => {
+          if (sent.answers) throw expiredState("answered");
+          return tool.run(sent);
+        },
+      },
+    });
+    const agent = await makeAgent(client, new MemorySaver());
+    await agent.invoke(go, config);
+    const [question] = await openQuestions(agent, "t");
+    const result = await agent.invoke(resuming(question!), config);
+    const message = result.messages.find((item) => ToolMessage.isInstance(item));
+    expect(message).toMatchObject({ status: "error", artifact: { error: { code: "answered", maybeExecuted: true } } });
+    expect(message?.text).toContain("Do not call it again");
+    expect(await openQuestions(agent, "t")).toEqual([]);
+    expect(client.sent).toHaveLength(2);
   });
 
   it("gives up after three expired states", async () => {

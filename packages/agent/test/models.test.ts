@@ -117,7 +117,7 @@ describe("a model that cannot be had", () => {
   });
 
   it("an option that does not apply is refused", async () => {
-    await expect(resolveModel("anthropic:claude", { baseUrl: "http://127.0.0.1:1" })).rejects.toThrow("does not apply");
+    await expect(resolveModel("bedrock:claude", { baseUrl: "http://127.0.0.1:1" })).rejects.toThrow("does not apply");
     // @ts-expect-error a typing error
     await expect(resolveModel("offline", { baseURL: "x" })).rejects.toThrow('did you mean "baseUrl"');
   });

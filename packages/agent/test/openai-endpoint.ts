@@ -1,13 +1,24 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { nameProblem, openaiProblem } from "./provider-rules.ts";
 
 /** One scripted answer of the endpoint. */
 export interface EndpointReply {
   readonly text?: string;
   readonly reasoning?: string;
   readonly calls?: ReadonlyArray<{ readonly id: string; readonly name: string; readonly args: unknown }>;
+  /** Streams the arguments of all calls at once, a piece of each in turn. */
+  readonly interleaved?: boolean;
   /** Answer with this HTTP status and an error body instead. */
   readonly status?: number;
+  /** Headers of that answer. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Send this body as it is. */
+  readonly raw?: string;
+  /** Close the connection in the middle of the answer. */
+  readonly breakOff?: boolean;
+  /** Never answer. */
+  readonly hang?: boolean;
 }
 
 interface WireMessage {
@@ -18,7 +29,11 @@ interface WireMessage {
 }
 
 interface WireTool {
-  readonly function: { readonly name: string; readonly parameters?: Record<string, unknown> };
+  readonly function: {
+    readonly name: string;
+    readonly description?: string;
+    readonly parameters?: Record<string, unknown>;
+  };
 }
 
 /** What a client sent. */
@@ -39,14 +54,10 @@ export interface Endpoint extends AsyncDisposable {
 type Flavour = "openai" | "deepseek";
 
 function toolProblem(tool: WireTool, at: number): string | undefined {
-  const { name, parameters } = tool.function;
-  if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name))
-    return `Invalid 'tools[${at}].function.name': does not match ^[a-zA-Z0-9_-]{1,64}$`;
-  if (!parameters) return undefined;
-  if (parameters.type !== "object") return `Invalid schema for function '${name}': schema must be of type "object"`;
-  const banned = ["anyOf", "oneOf", "allOf", "enum", "not"].find((word) => word in parameters);
-  if (banned) return `Invalid schema for function '${name}': '${banned}' is not allowed at the top level`;
-  return parameters.properties ? undefined : `Invalid schema for function '${name}': object schema missing properties`;
+  const { name, description, parameters } = tool.function;
+  if ((description?.length ?? 0) > 1_024) return `Invalid 'tools[${at}].function.description': string too long`;
+  const problem = nameProblem(name) ?? (parameters ? openaiProblem(parameters) : undefined);
+  return problem && `Invalid schema for function '${name}': ${problem}`;
 }
 
 /** What the real services refuse about a conversation, learned from their issue threads. */
@@ -68,13 +79,16 @@ function messageProblem(messages: readonly WireMessage[], flavour: Flavour): str
     }
     if (open.size > 0) return `tool_call_ids without a response: ${[...open].join(", ")}`;
     for (const call of message.tool_calls ?? []) {
-      JSON.parse(call.function.arguments);
+      if (typeof call.function.arguments !== "string") return `messages[${at}]: arguments must be a string`;
+      if (open.has(call.id)) return `messages[${at}]: duplicate tool call id '${call.id}'`;
       open.add(call.id);
     }
   }
   return open.size > 0 ? `tool_call_ids without a response: ${[...open].join(", ")}` : undefined;
 }
 
+/** Arguments as text; a text in a script is sent as it is, which need not be JSON. */
+const argumentsOf = (args: unknown): string => (typeof args === "string" ? args : JSON.stringify(args));
 const pieces = (text: string, size: number) => text.match(new RegExp(`.{1,${size}}`, "gs")) ?? [];
 
 function sendStream(
@@ -89,14 +103,21 @@ function sendStream(
     response.write(`data: ${JSON.stringify({ ...base, object: "chat.completion.chunk", ...chunk })}\n\n`);
   const delta = (value: object, finish: string | null = null) =>
     write({ choices: [{ index: 0, delta: value, finish_reason: finish }] });
+  const argument = (index: number, piece: string) => delta({ tool_calls: [{ index, function: { arguments: piece } }] });
   delta({ role: "assistant", content: "" });
   for (const piece of pieces(reply.reasoning ?? "", 4)) delta({ reasoning_content: piece });
   for (const piece of pieces(reply.text ?? "", 4)) delta({ content: piece });
   for (const [index, call] of (reply.calls ?? []).entries()) {
     delta({ tool_calls: [{ index, id: call.id, type: "function", function: { name: call.name, arguments: "" } }] });
-    for (const piece of pieces(JSON.stringify(call.args), 3)) {
-      delta({ tool_calls: [{ index, function: { arguments: piece } }] });
-    }
+    if (!reply.interleaved) for (const piece of pieces(argumentsOf(call.args), 3)) argument(index, piece);
+  }
+  const columns = reply.interleaved ? (reply.calls ?? []).map(({ args }) => pieces(argumentsOf(args), 3)) : [];
+  for (let at = 0; columns.some((column) => at < column.length); at += 1) {
+    for (const [index, column] of columns.entries()) if (at < column.length) argument(index, column[at] ?? "");
+  }
+  if (reply.breakOff) {
+    setTimeout(() => response.destroy(), 20); // what was written must leave first
+    return;
   }
   delta({}, reply.calls ? "tool_calls" : "stop");
   if (request.stream_options?.include_usage) write({ choices: [], usage });
@@ -107,7 +128,7 @@ function sendWhole(response: ServerResponse, reply: EndpointReply, base: object,
   const calls = reply.calls?.map((call) => ({
     id: call.id,
     type: "function",
-    function: { name: call.name, arguments: JSON.stringify(call.args) },
+    function: { name: call.name, arguments: argumentsOf(call.args) },
   }));
   const message = {
     role: "assistant",
@@ -131,8 +152,8 @@ export async function openaiEndpoint(script: readonly EndpointReply[], flavour: 
     const request = JSON.parse(text || "{}") as WireRequest;
     requests.push(request);
     keys.push(incoming.headers.authorization);
-    const refuse = (status: number, message: string) => {
-      response.writeHead(status, { "content-type": "application/json" });
+    const refuse = (status: number, message: string, headers: Readonly<Record<string, string>> = {}) => {
+      response.writeHead(status, { "content-type": "application/json", ...headers });
       response.end(JSON.stringify({ error: { message, type: "invalid_request_error", code: "invalid_value" } }));
     };
     if (!incoming.url?.endsWith("/chat/completions")) return refuse(404, `unknown address ${incoming.url}`);
@@ -140,7 +161,13 @@ export async function openaiEndpoint(script: readonly EndpointReply[], flavour: 
     const problem = tools ?? messageProblem(request.messages ?? [], flavour);
     if (problem) return refuse(400, problem);
     const reply = script[Math.min(requests.length, script.length) - 1] ?? { text: "" };
-    if (reply.status !== undefined) return refuse(reply.status, "scripted failure");
+    if (reply.hang) return;
+    if (reply.status !== undefined) return refuse(reply.status, "scripted failure", reply.headers);
+    if (reply.raw !== undefined) {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(reply.raw);
+      return;
+    }
     const base = { id: `cmpl-${requests.length}`, created: 1, model: request.model ?? "m" };
     const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
     if (request.stream) sendStream(response, request, reply, base, usage);

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRecord, type JsonObject } from "@tenon/core";
 import { recordAt, textAt } from "./pages.ts";
-import { headerProblem } from "./param-headers.ts";
+import { declaresHeaders, headerProblem } from "./param-headers.ts";
 import { surveySchema } from "./schema-check.ts";
 import { deeperThan } from "./size.ts";
-import type { CatalogTool, ServerInfo } from "./types.ts";
+import type { CatalogTool } from "./types/catalog.ts";
+import type { ServerInfo } from "./types/servers.ts";
 
 /** Levels of one definition, schemas and examples included. */
 const MAX_DEPTH = 200;
@@ -33,8 +34,11 @@ function parseTool(server: string, item: unknown, overHttp: boolean): WireTool |
   // many write null for what they leave out
   const outputSchema = item.outputSchema ?? undefined;
   if (outputSchema !== undefined && !isRecord(outputSchema)) return "its outputSchema is not an object";
-  const problem = overHttp ? headerProblem(schema) : undefined;
+  const problem = overHttp && declaresHeaders(schema) ? headerProblem(schema) : undefined;
   if (problem) return problem;
+  // revision 2025-11-25: the server refuses every call of it that does not start a task
+  if (recordAt(item, "execution").taskSupport === "required")
+    return "it can only run as a task, which this client does not do";
   const annotations = recordAt(item, "annotations");
   const title = textAt(item, "title") ?? textAt(annotations, "title");
   return Object.freeze({

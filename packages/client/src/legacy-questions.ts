@@ -8,16 +8,50 @@ import { ProtocolError, TenonError } from "@tenon/core";
 import { cancelled } from "./connection/deadline.ts";
 import type { ActiveCall } from "./connection/exchange.ts";
 import { noteAsked } from "./marks.ts";
-import { askHandler, parseQuestion } from "./questions.ts";
-import type { ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
+import { askHandler, checkAnswers, parseQuestion } from "./questions.ts";
+import type { EventSource } from "./types/events.ts";
+import type { ElicitationHandler, ElicitationRequest } from "./types/questions.ts";
 
 function cannotInterrupt(server: string): ProtocolError {
   return new ProtocolError(
     `server "${server}" speaks the older revision of the protocol, where a question lives inside the running call, so ` +
       'the call cannot be suspended and resumed later. Give createClient `elicitation: handler` instead of "interrupt" ' +
-      "to answer it while the call waits, or use a server of the newer revision",
+      "to answer it while the call waits, or use a server of the newer revision; an agent may also end the call and repeat " +
+      'it with the answers: mcpTools(client, { legacyQuestions: "replay" })',
     { code: "legacy_question", server },
   );
+}
+
+type Asker = ActiveCall & { readonly pushed: NonNullable<ActiveCall["pushed"]> };
+
+/** The call whose driver has to do with a question that was pushed. */
+function askerOf(server: string, calls: readonly ActiveCall[]): Asker {
+  const willing = calls.filter((call): call is Asker => call.pushed !== undefined);
+  const [asker] = willing;
+  if (!asker) throw cannotInterrupt(server);
+  if (calls.length === 1) return asker;
+  throw new ProtocolError(
+    `server "${server}" asks a question, and nothing says which of its ${calls.length} running calls it belongs to; ` +
+      "give this server `concurrency: 1`",
+    { code: "legacy_question", server },
+  );
+}
+
+/** The answer a call's driver knows; where it knows none, the call ends without one. */
+async function answerByDriver(
+  server: string,
+  question: ElicitationRequest,
+  asker: Asker,
+  signal: AbortSignal,
+): Promise<ElicitResult> {
+  const known = asker.pushed(question);
+  const answer = known && checkAnswers(server, { question }, { question: known }).question;
+  if (answer) return answer;
+  const message = `server "${server}" asked a question inside the call, which was ended to wait for the answer`;
+  asker.deadline.fail(new ProtocolError(message, { code: "question_pushed", server }));
+  // any answer, also an error, might make the server act: it is told only that its call is cancelled
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  throw cancelled(server, "a question", signal.reason, true);
 }
 
 /** What else goes with a question. */
@@ -45,7 +79,12 @@ export async function answerLegacyQuestion(
   for (const { source } of calls) noteAsked(source);
   const resume = calls.map(({ deadline }) => deadline.pause());
   try {
-    if (elicitation === "interrupt") throw cannotInterrupt(server);
+    if (elicitation === "interrupt") {
+      const asker = askerOf(server, calls);
+      const question = parseQuestion(server, params, expectHosts);
+      onQuestion(question, asker.source);
+      return await answerByDriver(server, question, asker, signal);
+    }
     const question = parseQuestion(server, params, expectHosts);
     onQuestion(question, call?.source ?? { server });
     const until = call ? AbortSignal.any([signal, call.deadline.signal]) : signal;

@@ -2,7 +2,7 @@ import type { CallToolResult, ContentBlock, InputRequiredResult } from "@modelco
 import { ExecutionError, isRecord, ProtocolError } from "@tenon/core";
 import { recordAt, textAt } from "./pages.ts";
 import { deeperThan } from "./size.ts";
-import type { ToolResult } from "./types.ts";
+import type { ToolResult } from "./types/calls.ts";
 
 /** Levels that are still written as JSON: JSON.stringify recurses. */
 const MAX_DEPTH = 1_000;

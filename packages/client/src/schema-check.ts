@@ -181,7 +181,12 @@ async function compile(root: JsonObject, thoroughness: Thoroughness): Promise<Sc
   try {
     survey = surveySchema(root);
     if (survey.unusable) return { problem: survey.unusable };
-    const { $schema: _dialect, ...rest } = survey.ignored.length > 0 ? withoutIllegalPatterns(root) : root;
+    // the dialect is chosen below; an asynchronous check would answer with a promise
+    const {
+      $schema: _dialect,
+      $async: _never,
+      ...rest
+    } = survey.ignored.length > 0 ? withoutIllegalPatterns(root) : root;
     schema = rest;
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) };

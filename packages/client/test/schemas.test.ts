@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ClientOptions, renderText } from "../src/index.ts";
-import type { ToolResult } from "../src/types.ts";
+import type { ToolResult } from "../src/types/calls.ts";
 import { ALL_STUBS, closeAfterEach, connect, STUBS, type Stub, start, stubHttp } from "./stub/index.ts";
 
 closeAfterEach();
@@ -33,6 +33,15 @@ describe.each(ALL_STUBS)("arguments for a server over %s (%s)", (_, era, stub) =
     expect(server.count("tools/call")).toBe(2);
     const [listed] = await client.listTools();
     expect(listed?.inputSchema).toEqual(NULLABLE);
+  });
+
+  it("that a header repeats may be null, which means not given; others may not", async () => {
+    const schema = input({ region: { type: "string", "x-mcp-header": "Region" }, n: { type: "integer" } });
+    const server = await start(stub({ era, tools: [tool("t", schema)] }));
+    const client = open(server);
+    expect(await client.callTool("s", "t", { region: null, n: 1 })).toMatchObject({ isError: false });
+    expect(textOf(await client.callTool("s", "t", { region: null, n: null }))).toContain("- n: must be integer");
+    expect(server.count("tools/call")).toBe(1);
   });
 
   it("A2: choose one of several shapes", async () => {
@@ -99,6 +108,11 @@ describe("a schema from a server", () => {
     const schema = input({ p: { type: "string", format: "moon-phase", pattern: "^[\\w-.]+$" } });
     expect(await call(schema, { p: "a-b.c" })).toMatchObject({ isError: false, problems: [] });
     expect((await call(schema, { p: "a b" })).text).toContain("- p: must match pattern");
+  });
+
+  it("may call itself asynchronous: it is checked like any other", async () => {
+    const { text } = await call({ ...input({ p: { type: "string" } }), $async: true }, { p: 1 });
+    expect(text).toContain("- p: must be string, got 1");
   });
 
   it("is used without a pattern that is none here, and without what depends on it", async () => {
