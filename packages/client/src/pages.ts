@@ -65,7 +65,8 @@ export async function fetchAll(connection: Connection, method: ListMethod): Prom
     const list = raw?.[key];
     if (!raw || !Array.isArray(list))
       return fail("bad_answer", `server "${server}" answered ${method} without a list "${key}"`);
-    bytes += jsonSize(list, MAX_BYTES);
+    // a cursor is kept as long as the list is
+    bytes += jsonSize([list, raw.nextCursor], MAX_BYTES);
     if (items.length + list.length > MAX_ITEMS || bytes > MAX_BYTES) {
       const limit = `${MAX_ITEMS.toLocaleString("en")} elements or ${MAX_BYTES / 1024 / 1024} MiB`;
       fail("list_too_large", `server "${server}" answers ${method} with more than ${limit}; the list was given up`);

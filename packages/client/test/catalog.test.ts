@@ -117,6 +117,15 @@ describe("a list without end", () => {
     const client = one(await endless(() => ({ tools: large })), { required: true });
     await expect(client.listTools()).rejects.toMatchObject({ code: "list_too_large" });
   });
+
+  it("is cut above its size when it consists of cursors", async () => {
+    let page = 0;
+    const nextCursor = () => `${++page}${"c".repeat(7 * 1024 * 1024)}`;
+    const server = await start(stubHttp({ on: { "tools/list": () => ({ tools: [], nextCursor: nextCursor() }) } }));
+    const client = one(server, { required: true });
+    await expect(client.listTools()).rejects.toMatchObject({ code: "list_too_large" });
+    expect(page).toBeLessThan(7);
+  });
 });
 
 describe("a selection of tools", () => {

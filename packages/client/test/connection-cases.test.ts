@@ -1,4 +1,7 @@
 // Cases from the field, by their ids: connections that misbehave (C), and a result that is too large (B4).
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { LogEvent } from "../src/index.ts";
 import { renderText } from "../src/index.ts";
@@ -6,6 +9,7 @@ import {
   ALL_STUBS,
   closeAfterEach,
   connect,
+  isAlive,
   STUBS,
   type StubHandler,
   start,
@@ -259,4 +263,98 @@ describe("the standard error of a child process", () => {
     await expect.poll(() => logs.length).toBeGreaterThan(0);
     for (const { data } of logs) expect(String(data).length).toBeLessThanOrEqual(8_000);
   });
+});
+
+it("a credential whose scope is too narrow is an AuthError, and the connection lives", async () => {
+  const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="orders:write"' };
+  const server = await start(stubHttp({ onCall: once((_, reply) => reply.http(403, headers, "no")) }));
+  const client = connect({ s: server.config });
+  await client.listTools();
+  const error = await client.callTool("s", "t").catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ name: "AuthError", code: "forbidden" });
+  expect(String(error)).toContain("orders:write");
+  expect(renderText((await client.callTool("s", "t")).content)).toBe("fine");
+  expect(server.count("server/discover")).toBe(1);
+});
+
+describe("a child process", () => {
+  /** A whole program; `more` runs before it reads. */
+  const program = (onCall: string, more = "") => `${more}
+    const say = (id, result) => console.log(JSON.stringify({ jsonrpc: "2.0", id, result: { resultType: "complete", ...result } }));
+    require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+      const { id, method } = JSON.parse(line);
+      if (method === "server/discover") say(id, { supportedVersions: ["2026-07-28"], capabilities: { tools: {} } });
+      else if (method === "tools/list") say(id, { tools: [{ name: "t", inputSchema: { type: "object" } }], ttlMs: 9e5, cacheScope: "private" });
+      else if (method === "tools/call") { ${onCall} }
+      else if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32601, message: "no" } }));
+    });`;
+  const node = (code: string) => ({ command: process.execPath, args: ["-e", code], connectTimeoutMs: 15_000 });
+
+  it("that exits is gone although a process of its own holds its pipes", async () => {
+    const grandchild =
+      'require("node:child_process").spawn(process.execPath, ["-e", "setTimeout(() => {}, 20000)"], { stdio: "inherit", detached: true }).unref();';
+    const client = connect({ s: node(program("process.exit(9)", grandchild)) });
+    await client.listTools();
+    const began = performance.now();
+    await expect(client.callTool("s", "t")).rejects.toMatchObject({ code: "lost", maybeExecuted: true });
+    expect(performance.now() - began).toBeLessThan(10_000);
+  });
+
+  it("that is refused in the handshake is gone when its client is closed", async () => {
+    const file = join(mkdtempSync(join(tmpdir(), "tenon-")), "pid");
+    const save = `require("node:fs").writeFileSync(${JSON.stringify(file)}, String(process.pid));`;
+    const answer = '{"jsonrpc":"2.0","id":0,"result":{}}';
+    const client = connect({ s: node(`${save} setInterval(() => console.log('${answer}'), 20)`) });
+    await expect(client.callTool("s", "t")).rejects.toMatchObject({ server: "s" });
+    await client.close();
+    expect(isAlive(Number(readFileSync(file, "utf8")))).toBe(false);
+  });
+
+  it("that takes most of its time to start, and speaks the newer revision only, is connected", async () => {
+    const late = node(
+      `setTimeout(() => { ${program('say(id, { content: [{ type: "text", text: "late" }] })')} }, 3_000)`,
+    );
+    const client = connect({ s: { ...late, connectTimeoutMs: 5_000 } });
+    expect(renderText((await client.callTool("s", "t")).content)).toBe("late");
+  }, 20_000);
+
+  it.each([
+    ["exits", node("process.exit(3)"), "its process exited with code 3"],
+    ["is ended", node('process.kill(process.pid, "SIGKILL")'), "its process was ended by SIGKILL"],
+    ["has no folder to run in", { ...node("1"), cwd: "/no/such/folder" }, 'its cwd "/no/such/folder" does not exist'],
+  ])("that %s is reported so", async (_, config, reason) => {
+    const error = await connect({ s: config })
+      .callTool("s", "t")
+      .catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "unreachable", maybeExecuted: false });
+    expect(String(error)).toContain(reason);
+    expect(String(error)).not.toContain("may have taken effect");
+  });
+});
+
+it("a server that comes back with the older revision, behind sockets that live on, is greeted anew", async () => {
+  let era: "modern" | "legacy" = "modern";
+  const stubs = { modern: await start(stubHttp()), legacy: await start(stubHttp({ era: "legacy" })) };
+  const { request } = await import("node:http");
+  // a proxy in front of both: its own sockets stay open
+  const front = await start(
+    stubHttp({
+      onHttp: (req, res, body) => {
+        const onwards = request(stubs[era].url, { method: req.method, headers: req.headers }, (answer) => {
+          res.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(res);
+        });
+        onwards.on("error", () => res.destroy());
+        onwards.end(body);
+        return true;
+      },
+    }),
+  );
+  const client = connect({ s: front.config });
+  await client.callTool("s", "t");
+  era = "legacy";
+  expect(renderText((await client.callTool("s", "t", { n: 1 })).content)).toBe('{"n":1}');
+  expect(client.servers()).toMatchObject([{ era: "legacy" }]);
+  era = "modern";
+  expect(renderText((await client.callTool("s", "t", { n: 2 })).content)).toBe('{"n":2}');
 });

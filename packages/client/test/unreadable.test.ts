@@ -1,13 +1,23 @@
 // Answers that are no messages of the protocol, or not quite: each costs at most its own call, at once, and says why.
 import { describe, expect, it } from "vitest";
 import { renderText } from "../src/index.ts";
-import { closeAfterEach, connect, type StubReply, start, stubHttp, stubStdio } from "./stub/index.ts";
+import {
+  closeAfterEach,
+  connect,
+  type Stub,
+  type StubBehavior,
+  type StubHandler,
+  type StubReply,
+  start,
+  stubHttp,
+  stubStdio,
+} from "./stub/index.ts";
 
 closeAfterEach();
 
 type Say = (reply: StubReply, text: string) => void;
 /** The ways an answer takes. */
-const WAYS: readonly (readonly [string, typeof stubHttp | typeof stubStdio, Say])[] = [
+const WAYS: readonly (readonly [string, (behavior: StubBehavior) => Promise<Stub>, Say])[] = [
   ["stdio", stubStdio, (reply, text) => reply.raw(`${text}\n`)],
   ["HTTP as JSON", stubHttp, (reply, text) => reply.http(200, { "content-type": "application/json" }, text)],
   [
@@ -78,7 +88,24 @@ describe.each(WAYS)("over %s, an answer", (_, stub, say) => {
   });
 });
 
+it("an answer in JSON may begin with a byte order mark, and say that it is not encoded", async () => {
+  const headers = { "content-type": "application/json", "content-encoding": "Identity" };
+  const onCall: StubHandler = ({ id }, reply) => reply.http(200, headers, `\ufeff{"jsonrpc":"2.0","id":${id},${FINE}}`);
+  const server = await start(stubHttp({ onCall }));
+  expect(renderText((await connect({ s: server.config }).callTool("s", "t")).content)).toBe("fine");
+});
+
 describe("an event stream", () => {
+  it.each(["", "\n"])("that ends behind its answer with %j has given it", async (end) => {
+    const onCall: StubHandler = ({ id }, reply) => {
+      reply.stream();
+      reply.raw(`data: {"jsonrpc":"2.0","id":${id},${FINE}}${end}`);
+      reply.end();
+    };
+    const server = await start(stubHttp({ onCall }));
+    expect(renderText((await connect({ s: server.config }).callTool("s", "t")).content)).toBe("fine");
+  });
+
   it.each([
     ["CRLF", "\r\n"],
     ["CR", "\r"],

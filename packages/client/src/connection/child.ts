@@ -8,6 +8,8 @@ import { LineBuffer } from "./lines.ts";
 import { bounded } from "./time.ts";
 
 const TAIL = 2_000;
+/** Milliseconds for what a process wrote before it exited. */
+const DRAIN_MS = 250;
 /** Longest line of a child's standard error that is passed on as one. */
 const MAX_LINE = 8_000;
 const PASSED_ON = ["LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
@@ -62,6 +64,8 @@ export interface ChildListeners {
 /** A server as a child process whose `close` ends within 1.5 s: end of input, SIGTERM, SIGKILL. */
 export class ChildTransport extends StdioClientTransport {
   #tail = "";
+  #ending: string | undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(server: string, config: StdioServerConfig, { onStderr, onTooLarge }: ChildListeners) {
     const { command, args, cwd, env } = launchOf(config);
@@ -92,17 +96,38 @@ export class ChildTransport extends StdioClientTransport {
     return this.#tail.trim();
   }
 
+  /** How the process ended, in words; undefined while it runs. */
+  get ending(): string | undefined {
+    return this.#ending;
+  }
+
   override async start(): Promise<void> {
     await super.start();
     // the SDK keeps the process to itself, and waits for its end; one that closed its output never answers again
     const child: unknown = Reflect.get(this, "_process");
-    if (child instanceof ChildProcess) child.stdout?.once("end", () => void this.close());
+    if (!(child instanceof ChildProcess)) return;
+    child.stdout?.once("end", () => void this.close());
+    child.stdin?.once("error", () => void this.close());
+    child.once("exit", (code, signal) => {
+      this.#ending = signal === null ? `its process exited with code ${code}` : `its process was ended by ${signal}`;
+      // a process of its own may hold the pipes open for ever; what is still in them is read first
+      setTimeout(() => {
+        for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy();
+        void this.close();
+      }, DRAIN_MS).unref();
+    });
   }
 
-  override async close(): Promise<void> {
+  override close(): Promise<void> {
     const pid = this.pid;
+    if (this.#closing) return this.#closing; // whoever asks second waits for the process as well
+    if (pid === null) return super.close();
+    this.#closing = this.#end(pid);
+    return this.#closing;
+  }
+
+  async #end(pid: number): Promise<void> {
     const closing = super.close();
-    if (pid === null) return closing;
     await bounded(closing, 600);
     if (isAlive(pid)) {
       kill(pid, "SIGTERM");

@@ -120,8 +120,9 @@ export class Connection {
     const budget = config.connectTimeoutMs ?? 5_000;
     this.sdk = new SdkClient(hooks.info, {
       capabilities,
-      // a silent stdio server is taken for an old one; the rest of the budget is for its handshake
-      versionNegotiation: { mode: "auto", probe: { timeoutMs: Math.ceil(budget * 0.6) } },
+      // a silent stdio server is taken for an old one; the rest of the budget is for its handshake, which is short once the
+      // process has started
+      versionNegotiation: { mode: "auto", probe: { timeoutMs: Math.ceil(budget * 0.75) } },
       inputRequired: { autoFulfill: false },
     });
     this.sdk.onclose = () => {
@@ -177,6 +178,11 @@ export class Connection {
   /** The last lines a child process wrote to its standard error. */
   get lastWords(): string {
     return this.#child?.lastWords ?? "";
+  }
+
+  /** How a child process ended, in words. */
+  get ending(): string | undefined {
+    return this.#child?.ending;
   }
 
   /** Opens the connection; `known` skips the question which revision the server speaks. */

@@ -1,4 +1,4 @@
-import { readableEvent } from "./unreadable.ts";
+import { endedEvent, readableEvent } from "./unreadable.ts";
 
 const LF = 10;
 const CR = 13;
@@ -65,6 +65,6 @@ export function eventReader(limit: number): EventReader {
       size += chunk.length - from;
       return size > limit ? undefined : events;
     },
-    rest: () => gather(),
+    rest: () => endedEvent(gather()),
   };
 }

@@ -1,4 +1,5 @@
 import {
+  InsufficientScopeError,
   ProtocolErrorCode,
   SdkError,
   SdkErrorCode,
@@ -132,6 +133,15 @@ function badAnswer({ server, what }: Target, reason: string, cause: unknown): Fa
   return { error, ran: "maybe", dead: false };
 }
 
+/** A 403 that names what the credential lacks. */
+function lacksScope({ server, place, what }: Target, cause: InsufficientScopeError): Failure {
+  const error = new AuthError(
+    `server "${server}" (${place}) refused ${what} with HTTP 403 (${cause.message.slice(0, MAX_SHOWN)}): use a credential with more rights`,
+    { code: "forbidden", server, data: { status: 403 }, cause },
+  );
+  return { error, ran: "no", dead: false };
+}
+
 function httpFailure(target: Target, error: SdkHttpError): Failure {
   const { server, place, what, session } = target;
   const { status, text } = error.data;
@@ -175,6 +185,9 @@ export function classify(thrown: unknown, target: Target): Failure {
     return refused(target, thrown.code, thrown.message, thrown.data, thrown);
   }
   if (SdkHttpError.isInstance(thrown)) return httpFailure(target, thrown);
+  for (const cause of causes(thrown)) {
+    if (cause instanceof InsufficientScopeError) return lacksScope(target, cause);
+  }
   const code = refusalCode(thrown);
   if (code) return { error: unreachable(target, code, thrown), ran: "no", dead: true };
   if (thrown instanceof StreamEndedError) {

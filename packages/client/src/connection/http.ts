@@ -133,7 +133,7 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
       throw route.proxy !== undefined && refused ? proxyError(server, route.proxy, error, false) : error;
     }
     const encoding = answered.head.headers["content-encoding"];
-    if (encoding !== undefined && encoding !== "identity") {
+    if (encoding !== undefined && String(encoding).toLowerCase() !== "identity") {
       await answered.answer.body?.cancel().catch(() => {});
       const message = `server "${server}" sent its answer as ${JSON.stringify(encoding)}, which was not offered`;
       throw new ProtocolError(message, { code: "bad_answer", server, maybeExecuted: true });

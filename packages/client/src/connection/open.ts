@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { ConnectionError } from "@tenon/core";
 import type { ServerConfig } from "../types/servers.ts";
@@ -61,6 +62,7 @@ export async function openConnection(
   const place = placeOf(config);
   const until = Date.now() + budget;
   let words = "";
+  let ending: string | undefined;
   const attempt = async (way: Way): Promise<Opened> => {
     const left = Math.max(1, until - Date.now());
     let timer: NodeJS.Timeout | undefined;
@@ -76,6 +78,7 @@ export async function openConnection(
       return { connection, sse };
     } catch (error) {
       words = connection.lastWords;
+      ending = connection.ending;
       onClosing(connection.close());
       throw error;
     } finally {
@@ -96,7 +99,13 @@ export async function openConnection(
     }
   }
   const { error } = classify(last, { server, place, what: "the handshake", session: false });
+  if ("command" in config && config.cwd !== undefined && refusalCode(last) === "ENOENT" && !existsSync(config.cwd))
+    throw unreachable({ server, place }, `its cwd ${JSON.stringify(config.cwd)} does not exist`, last);
   if (!(error instanceof ConnectionError) || ["unreachable", "http_error", "redirected"].includes(error.code))
     throw error;
-  throw unreachable({ server, place }, words ? `${error.message}; its last words: ${words}` : error.message, last);
+  const reason =
+    error.code !== "lost"
+      ? error.message
+      : (ending ?? (error.cause instanceof Error ? error.cause.message : "it was closed"));
+  throw unreachable({ server, place }, words ? `${reason}; its last words: ${words}` : reason, last);
 }

@@ -18,6 +18,11 @@ function contradicts({ data }: TenonError): boolean {
   );
 }
 
+/** Whether a server that spoke the newer revision now asks for the handshake of the older one: it came back as another. */
+function wantsHandshake({ data, message }: TenonError): boolean {
+  return isRecord(data) && (data.code === -32_000 || data.code === -32_600) && /session|not initialized/i.test(message);
+}
+
 function closedError(server: string): ConnectionError {
   return new ConnectionError(`the client was closed; server "${server}" can no longer be used. Create a new client`, {
     code: "closed",
@@ -92,7 +97,8 @@ export class Server {
           const message = `the client was closed during ${what} on server "${this.name}"; it may have taken effect`;
           throw new ConnectionError(message, { code: "closed", server: this.name, maybeExecuted: true, cause: thrown });
         }
-        const misjudged = !connection.proven && failure.ran === "no" && contradicts(failure.error);
+        const other = !connection.proven ? contradicts : connection.era === "modern" ? wantsHandshake : () => false;
+        const misjudged = failure.ran === "no" && other(failure.error);
         if (failure.dead || misjudged) this.#drop(connection, failure.error);
         if (misjudged) this.#forget();
         if (attempt === 1 && misjudged && !failure.dead) continue;

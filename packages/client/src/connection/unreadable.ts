@@ -90,7 +90,7 @@ export function fromBrokenText(text: string, problem: string): Answer | undefine
 export function readBody(text: string): unknown {
   let body: unknown;
   try {
-    body = JSON.parse(text);
+    body = JSON.parse(text.replace(/^\ufeff/, ""));
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     throw new SyntaxError(
@@ -129,4 +129,21 @@ export function readableEvent(event: Buffer): Buffer {
   const others = lines.filter((line) => line !== "" && !line.startsWith("data:")).map((line) => `${line}\n`);
   const written = (fixed as unknown[]).map((message) => `${others.join("")}data: ${JSON.stringify(message)}\n\n`); // made above
   return Buffer.from(written.join(""));
+}
+
+/**
+ * What came after the last empty line, when the stream ended: an event that lacks only the lines of its end, or the
+ * beginning of one. Only JSON that is whole makes it the first.
+ */
+export function endedEvent(rest: Buffer): Buffer {
+  const data = rest
+    .toString()
+    .split(/\r\n|\n|\r/)
+    .flatMap((line) => (line.startsWith("data:") ? [line.slice(5)] : []));
+  try {
+    JSON.parse(data.join("\n"));
+  } catch {
+    return rest;
+  }
+  return readableEvent(Buffer.concat([rest, Buffer.from("\n\n")]));
 }
