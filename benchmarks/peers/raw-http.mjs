@@ -1,5 +1,6 @@
 // A server of both eras written straight on node:http: the same fast other side for every client that is measured.
-// --ports=K listens on K ports in one process, --delay=ms waits before every answer, --tools=N.
+// --ports=K listens on K ports in one process, --delay=ms waits before every answer, --tools=N, --era=legacy knows the older
+// revision only.
 import { createServer } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
@@ -8,6 +9,7 @@ import { announce, INFO, tools } from "../lib/tools.mjs";
 import { LEGACY, MODERN } from "../lib/wire.mjs";
 
 const delay = Number(flag("delay", 0));
+const legacy = flag("era") === "legacy";
 const list = tools(z, Number(flag("tools", 1))).map(({ name, description, input }) => ({
   name,
   description,
@@ -23,7 +25,7 @@ function answer({ method, params }, modern) {
     case "initialize":
       return { protocolVersion: LEGACY, capabilities, serverInfo: INFO };
     case "server/discover":
-      return { supportedVersions: [MODERN], capabilities, serverInfo: INFO, ...listed };
+      return legacy ? undefined : { supportedVersions: [MODERN], capabilities, serverInfo: INFO, ...listed };
     case "tools/list":
       return { tools: list, ...(modern && listed) };
     case "tools/call": {

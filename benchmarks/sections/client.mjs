@@ -1,52 +1,15 @@
 // What clients cost: tool calls one after the other, and connecting to many servers. Every measurement is a process of its own.
 import { fileURLToPath } from "node:url";
-import { start, startHttp } from "../lib/process.mjs";
-import { rotated, row } from "../lib/rows.mjs";
+import { compare } from "../lib/clients.mjs";
+import { startHttp } from "../lib/process.mjs";
+import { row } from "../lib/rows.mjs";
 
 const CALLS = 2_000;
 const HTTP_SERVERS = 20;
 const DELAY_MS = 50;
 const STDIO_SERVERS = 10;
 const TOOLS = 10;
-const LIMIT_MS = 120_000;
 const URL_OF = (port) => ({ url: `http://127.0.0.1:${port}/mcp` });
-
-/** Runs one client process. @returns what it printed */
-function measure({ client, mode, servers, calls = 0 }) {
-  const args = [`--client=${client}`, `--servers=${JSON.stringify(servers)}`, `--calls=${calls}`];
-  return new Promise((resolve, reject) => {
-    const child = start("client.mjs", mode ? [...args, `--mode=${mode}`] : args);
-    const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
-    let out = "";
-    let log = "";
-    child.stdout.on("data", (data) => {
-      out += data;
-    });
-    child.stderr.on("data", (data) => {
-      log = (log + data).slice(-5_000);
-    });
-    child.once("close", (code) => {
-      clearTimeout(timer);
-      const line = out.split("\n").find((one) => one.startsWith('{"tools"'));
-      if (code === 0 && line) resolve(JSON.parse(line));
-      else reject(new Error(`client ${client} ended with ${code}\n${log}`));
-    });
-  });
-}
-
-/** One value per lane and repetition, lanes in turns. */
-async function compare({ lanes, value, repetitions, servers, tools, calls, log, what }) {
-  const measured = Object.fromEntries(Object.keys(lanes).map((name) => [name, []]));
-  for (let repetition = 0; repetition < repetitions; repetition++) {
-    for (const name of rotated(Object.keys(lanes), repetition)) {
-      const result = await measure({ ...lanes[name], servers, calls });
-      if (result.tools !== tools) throw new Error(`${what}: ${name} found ${result.tools} tools instead of ${tools}`);
-      measured[name].push(result[value]);
-    }
-    log(`${what}: ${repetition + 1}/${repetitions}`);
-  }
-  return measured;
-}
 
 const TENON = { client: "tenon" };
 const PINNED = { client: "sdk", mode: "pinned" };

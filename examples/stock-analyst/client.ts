@@ -1,4 +1,6 @@
+import { MultiServerMCPClient, OfflineModel } from "@tenon/agent";
 import { createClient, renderText } from "@tenon/client";
+import { createAgent, HumanMessage, SystemMessage } from "langchain";
 import { check } from "../lib/check.ts";
 import { child } from "../lib/child.ts";
 
@@ -39,3 +41,42 @@ const [message] = await client.getPrompt("stocks", "analysis_report", { stock_na
 const prompt = message?.content.type === "text" ? message.content.text : "";
 check("the prompt names the stock", prompt, /特斯拉/);
 check("and four numbered sections", prompt.match(/^\d\. /gm), ["1. ", "2. ", "3. ", "4. "]);
+
+// the agent: what the server knows goes into its system prompt, what the server can do are its tools
+await using servers = new MultiServerMCPClient({
+  mcpServers: { stocks: { transport: "stdio", ...child(import.meta) } },
+});
+const known = await servers.getResources("stocks", { uris: ["research://methodology", "market://overview"] });
+const [task] = await servers.getPrompt("stocks", "analysis_report", { arguments: { stock_name: "特斯拉" } });
+const systemPrompt = new SystemMessage([...known.map((blob) => blob.asString()), task?.text ?? ""].join("\n\n"));
+
+// The stand-in for a language model: it looks the name up, asks for the price, and writes one line per section it was given.
+const model = new OfflineModel({
+  reply({ text, system, results: [found, price] }) {
+    if (!found) return { calls: [{ name: "search_stock", args: { keyword: text } }] };
+    const symbol = /"symbol":"(\w+)"/.exec(found.text)?.[1] ?? "";
+    if (!price) return { calls: [{ name: "get_quote", args: { symbol } }] };
+    const sector = JSON.parse(/^\{"sectors".*$/m.exec(system)?.[0] ?? "{}").sectors.find(
+      ({ leaders }: { leaders: string[] }) => leaders.includes(symbol),
+    );
+    const facts = [
+      `${text}（${symbol}）`,
+      `现价 ${JSON.parse(price.text).price}`,
+      `${sector.name} ${sector.change}`,
+      "持有：数据有限",
+    ];
+    const sections = system.match(/^\d\. .+$/gm)?.slice(-4) ?? [];
+    return { text: sections.map((section, i) => `${section}：${facts[i]}`).join("\n") };
+  },
+});
+const agent = createAgent({ model, tools: await servers.getTools(), systemPrompt });
+const { messages } = await agent.invoke({ messages: [new HumanMessage("特斯拉")] });
+check("a report of four sections, from tools, resources and prompt", messages.at(-1)?.text.split("\n"), [
+  "1. 公司概况：特斯拉（TSLA）",
+  "2. 行情与技术面：现价 245.8",
+  "3. 行业与同业比较：新能源汽车 +1.8%",
+  "4. 评级与理由：持有：数据有限",
+]);
+const used = messages.flatMap((message) => (message.type === "tool" ? [message.name] : []));
+check("found by name, then priced", used, ["search_stock", "get_quote"]);
+await servers.close();

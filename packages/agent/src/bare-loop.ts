@@ -192,8 +192,8 @@ export async function bareLoop(options: BareLoopOptions): Promise<BareLoopResult
   const gated = options.approve ? gatedTools(approvable, options.policy ?? {}, true) : new Map<string, GatedTool>();
   const wireTools = toOpenAITools(tools, options.provider ? { provider: options.provider } : {});
   const messages: ChatMessage[] = [...options.messages];
-  const onText = (delta: string) => options.onEvent?.({ type: "text", delta });
   for (let turn = 1; ; turn += 1) {
+    const onText = (delta: string) => options.onEvent?.({ type: "text", messageId: `turn-${turn}`, delta });
     const answer = await complete(endpoint, { model, messages, tools: wireTools, stream, request, signal, onText });
     messages.push(answer);
     const calls = answer.tool_calls ?? [];

@@ -8,6 +8,7 @@ import { interrupt, isGraphInterrupt, task } from "@langchain/langgraph";
 const CALL = "__pregel_call"; // schedules a memoised sub-task of the running task
 const CHECKPOINTER = "__pregel_checkpointer"; // present when the run is saved
 const SCRATCHPAD = "__pregel_scratchpad"; // one fresh object per execution of a task, shared by retries inside it
+const READ = "__pregel_read"; // reads a channel of the running graph by name; throws for one there is not
 const AGENT_TYPE = "ls_agent_type"; // set by LangChain's createAgent on every run
 
 /** The part of a run's configuration (or of a middleware's runtime) this file reads. */
@@ -43,6 +44,26 @@ export function canPause(execution: Execution): boolean {
 /** Whether the run belongs to LangChain's `createAgent`, whose graph does not follow a tool's `goto`. */
 export function insideCreateAgent(execution: Execution): boolean {
   return typeof execution.configurable?.[AGENT_TYPE] === "string";
+}
+
+/** Which of these keys the graph's state does not have; none where that cannot be told. LangGraph drops them silently. */
+export function unknownStateKeys(execution: Execution, keys: readonly string[]): readonly string[] {
+  const read = execution.configurable?.[READ];
+  if (typeof read !== "function") return [];
+  return keys.filter((key) => {
+    try {
+      read(key);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+}
+
+/** Whether the running graph is a step of another graph. */
+export function hasParentGraph(execution: Execution): boolean {
+  const namespace = execution.configurable?.checkpoint_ns;
+  return typeof namespace === "string" && namespace.includes("|");
 }
 
 /**

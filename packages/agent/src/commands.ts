@@ -38,7 +38,8 @@ export function copyToolMessage(
   });
 }
 
-function updateOf(command: Command): Record<string, unknown> {
+/** What a command writes to the state, by key. */
+export function updateOf(command: Command): Record<string, unknown> {
   if (Array.isArray(command.update)) return Object.fromEntries(command.update);
   return isRecord(command.update) ? { ...command.update } : {};
 }

@@ -10,7 +10,8 @@ export type {
   Decider,
   ReviewConfig,
 } from "./decisions.ts";
-export type { RunEvent } from "./events.ts";
+export type { CallOrigin, RunEvent } from "./events.ts";
+export type { ToolErrors } from "./failures.ts";
 export {
   type InteractiveInput,
   type InteractiveOptions,
@@ -29,6 +30,23 @@ export {
 export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";
+export {
+  type ListedResource,
+  type ListedResourceTemplate,
+  MultiServerMCPClient,
+  type ResourceContent,
+} from "./multi-server/client.ts";
+export type { ServerSession } from "./multi-server/session.ts";
+export type {
+  Callbacks,
+  Connection,
+  HttpConnection,
+  MultiServerConfig,
+  OutputHandling,
+  StdioConnection,
+  ToolHooks,
+  TransportConnection,
+} from "./multi-server/types.ts";
 export {
   OfflineModel,
   type OfflineReply,
@@ -65,6 +83,29 @@ export {
   searchTools,
   withinBudget,
 } from "./search-tools.ts";
+export {
+  type ContextField,
+  type ContextMetaOptions,
+  type ContextScope,
+  contextMeta,
+  contextOf,
+  type StateContext,
+  type StateContextOptions,
+  stateContext,
+} from "./state-context.ts";
+export { stateByTrace, type TracedState } from "./state-context-trace.ts";
+export {
+  type EndState,
+  type RunStream,
+  type StreamAnswer,
+  type StreamEvent,
+  type StreamInput,
+  type StreamOptions,
+  type StreamStamp,
+  streamRun,
+} from "./stream.ts";
+export type { StreamError } from "./stream-error.ts";
+export type { RedactPlace, StreamRedactor } from "./stream-shape.ts";
 export {
   type AgentClient,
   type AgentInterceptor,

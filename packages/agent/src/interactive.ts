@@ -1,11 +1,7 @@
-import { setMaxListeners } from "node:events";
-import { AIMessage, type BaseMessage, type BaseMessageLike, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { type BaseMessage, type BaseMessageLike, HumanMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
-import { ConfigError, checkOptions, TenonError } from "@tenon/core";
-import type { LeaseStore } from "@tenon/store";
-import { eventReader, messagesOf, type RunEvent } from "./events.ts";
-import { DURABILITY, runnerOf } from "./invoke.ts";
-import { type ThreadLeaseOptions, withThreadLease } from "./lease.ts";
+import { ConfigError, checkOptions } from "@tenon/core";
+import { messagesOf, type RunEvent } from "./events.ts";
 import {
   type Answer,
   type Question,
@@ -13,14 +9,20 @@ import {
   type RunnableAgent,
   readThread,
   resumeValue,
-  type ThreadState,
 } from "./open-questions.ts";
+import { eventReader } from "./stream-reader.ts";
+import {
+  continueCut,
+  exclusiveOf,
+  replyOf,
+  runGraph,
+  type Thread,
+  type ThreadOptions,
+  wasCut,
+} from "./stream-thread.ts";
 
 /** How `runInteractive` reaches the person and the thread. */
-export interface InteractiveOptions {
-  readonly threadId: string;
-  /** The run's context, as the agent's `contextSchema` wants it. */
-  readonly context?: unknown;
+export interface InteractiveOptions extends ThreadOptions {
   /** Further keys of the state, sent together with the input. */
   readonly state?: Readonly<Record<string, unknown>>;
   /** Asks the person. Undefined leaves the question open and ends with status `"paused"`. */
@@ -28,17 +30,6 @@ export interface InteractiveOptions {
   readonly onEvent?: (event: RunEvent) => void;
   /** Cancels the run; the thread can be continued later. */
   readonly signal?: AbortSignal;
-  /**
-   * Keeps the thread to one run at a time, in all processes that share the store: savers do not lock, and without a lease two
-   * processes may resume the same question. Held while the agent runs, not while the person thinks.
-   */
-  readonly leases?: LeaseStore;
-  /** How the lease is taken and kept. */
-  readonly lease?: Omit<ThreadLeaseOptions, "signal">;
-  /** Instead of `leases`: runs `work` while nobody else runs this thread, by a lock of your own. */
-  readonly exclusive?: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Steps of the graph per run. LangGraph's default when left out. */
-  readonly recursionLimit?: number;
 }
 
 /** What a conversation came to. */
@@ -70,29 +61,6 @@ const OPTIONS = [
   "exclusive",
   "recursionLimit",
 ];
-const STREAM_MODES = ["messages", "tools", "updates", "custom"];
-
-function replyOf(messages: readonly BaseMessage[]): string {
-  const last = messages.at(-1);
-  if (ToolMessage.isInstance(last)) return last.text;
-  return AIMessage.isInstance(last) ? last.text : "";
-}
-
-/** Runs work while nobody else runs the thread; the signal stops it when that is no longer so. */
-type Exclusive = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
-
-function exclusiveOf({ threadId, leases, lease, exclusive }: InteractiveOptions, signal: AbortSignal): Exclusive {
-  if (leases && exclusive) {
-    throw new ConfigError("runInteractive takes options.leases or options.exclusive, not both", { code: "two_locks" });
-  }
-  if (leases) return (work) => withThreadLease(leases, threadId, work, { ...lease, signal });
-  return exclusive ? (work) => exclusive(() => work(signal)) : (work) => work(signal);
-}
-
-/** Whether the thread stopped in the middle of a run: steps are due, and none of them waits for a person. */
-function wasCut(state: ThreadState): boolean {
-  return state.next.length > 0 && questionsOf(state).length === 0;
-}
 
 /**
  * Drives an agent until it has nothing left to do or a question stays open: asks what is open on the thread, continues a run
@@ -118,37 +86,10 @@ export async function runInteractive(
   }
   const { threadId, ask } = options;
   const signal = options.signal ?? new AbortController().signal;
-  const exclusive = exclusiveOf(options, signal);
+  const exclusive = exclusiveOf(options, signal, "runInteractive");
   const emit = options.onEvent ?? (() => {});
-  const events = eventReader(agent);
+  const thread: Thread = { agent, options, events: eventReader(agent), emit };
   const read = () => readThread(agent, threadId);
-
-  async function run(value: unknown, state: ThreadState, held: AbortSignal): Promise<void> {
-    held.throwIfAborted();
-    events.begin(state.values);
-    const runner = runnerOf(agent, state.values);
-    // LangGraph never takes its listeners off a signal again, and a person's signal lives as long as they talk
-    const own = new AbortController();
-    setMaxListeners(0, own.signal);
-    const stop = (): void => own.abort(held.reason);
-    held.addEventListener("abort", stop, { once: true });
-    try {
-      const stream = await runner.stream(value, {
-        configurable: { thread_id: threadId },
-        streamMode: STREAM_MODES,
-        durability: DURABILITY,
-        signal: own.signal,
-        ...(options.context !== undefined && { context: options.context }),
-        ...(options.recursionLimit !== undefined && { recursionLimit: options.recursionLimit }),
-      });
-      for await (const chunk of stream) {
-        if (!Array.isArray(chunk)) continue;
-        for (const event of events.read(String(chunk[0]), chunk[1])) emit(event);
-      }
-    } finally {
-      held.removeEventListener("abort", stop);
-    }
-  }
 
   async function resume(given: ReadonlyArray<{ question: Question; answer: Answer }>): Promise<void> {
     const values = given.map(({ question, answer }) => ({ question, value: resumeValue(question, answer) }));
@@ -160,7 +101,7 @@ export async function runInteractive(
       const valid = values.filter(({ question }) => open.has(question.id));
       if (valid.length === 0) return;
       const map = Object.fromEntries(valid.map(({ question, value }) => [question.id, value]));
-      await run(new Command({ resume: map }), state, held);
+      await runGraph(thread, new Command({ resume: map }), state, held);
     });
   }
 
@@ -182,16 +123,6 @@ export async function runInteractive(
     return paused;
   }
 
-  async function continueCut(state: ThreadState, held: AbortSignal): Promise<void> {
-    await run(null, state, held);
-    const after = await read();
-    if (wasCut(after) && after.config.configurable?.checkpoint_id === state.config.configurable?.checkpoint_id) {
-      throw new TenonError(`Thread "${threadId}" has steps left (${after.next.join(", ")}) that do not run`, {
-        code: "stuck",
-      });
-    }
-  }
-
   let pending: object | undefined;
   if (typeof input === "string") pending = { ...options.state, messages: [new HumanMessage(input)] };
   else if (input) pending = { ...options.state, messages: input.messages };
@@ -209,11 +140,14 @@ export async function runInteractive(
     await exclusive(async (held) => {
       const state = await read();
       if (questionsOf(state).length > 0) return; // came up meanwhile: ask first
-      if (wasCut(state)) return continueCut(state, held);
+      if (wasCut(state)) {
+        await continueCut(thread, state, held);
+        return;
+      }
       if (pending === undefined) return;
       const value = pending;
       pending = undefined;
-      await run(value, state, held);
+      await runGraph(thread, value, state, held);
     });
   }
 

@@ -1,6 +1,7 @@
-import { ToolMessage } from "@langchain/core/messages";
+import { type MessageContent, ToolMessage } from "@langchain/core/messages";
 import { renderText, type ToolCallRequest, type ToolResult } from "@tenon/client";
-import { ConfigError, type SerializedError, TenonError } from "@tenon/core";
+import { ConfigError, type SerializedError, serializeError, TenonError } from "@tenon/core";
+import { resultFailure } from "./failures.ts";
 
 /** What a program can read from a tool's message besides the text the model sees. */
 export interface McpArtifact {
@@ -19,11 +20,23 @@ export interface MessageOrigin {
   readonly metadata?: Record<string, unknown>;
 }
 
-const failures = new WeakMap<ToolMessage, TenonError>();
+/** What a message shows of a result: what the model sees, and what only programs see. */
+export interface ShownResult {
+  readonly content: MessageContent;
+  readonly artifact: unknown;
+}
 
-/** The error a tool's message stands for, when the message was made from one. */
-export function failureOf(message: ToolMessage): TenonError | undefined {
-  return failures.get(message);
+const failures = new WeakMap<ToolMessage, () => unknown>();
+
+/** The error a tool's message stands for, when it tells of a failed call; undefined for other messages. */
+export function failureOf(message: ToolMessage): unknown {
+  return failures.get(message)?.();
+}
+
+/** Forgets what a message stands for: it is to be shown to the model whatever a middleware thinks of failures. */
+export function settled(message: ToolMessage): ToolMessage {
+  failures.delete(message);
+  return message;
 }
 
 /** The artifact of a tool's answer. */
@@ -31,41 +44,54 @@ export function artifactOf(result: ToolResult): McpArtifact {
   return { ...(result.structured !== undefined && { structured: result.structured }), meta: result.meta };
 }
 
+/** What a message shows of a result unless somebody wants something else: all as text. */
+export function shownAsText(result: ToolResult): ShownResult {
+  return { content: renderText(result.content, result.structured), artifact: artifactOf(result) };
+}
+
 /** What a model reads where there is nothing to read: providers refuse an empty tool message. */
 export const EMPTY_RESULT = "(no output)";
 export const EMPTY_FAILURE = "The tool failed without saying why.";
 
 /** A tool's answer as the message its call waits for. */
-export function resultMessage(origin: MessageOrigin, id: string, result: ToolResult): ToolMessage {
-  const text = renderText(result.content, result.structured);
-  return new ToolMessage({
+export function resultMessage(
+  origin: MessageOrigin,
+  id: string,
+  result: ToolResult,
+  { content, artifact }: ShownResult = shownAsText(result),
+): ToolMessage {
+  const message = new ToolMessage({
     ...origin,
-    content: text || (result.isError ? EMPTY_FAILURE : EMPTY_RESULT),
+    content: content.length > 0 ? content : result.isError ? EMPTY_FAILURE : EMPTY_RESULT,
     status: result.isError ? "error" : "success",
-    artifact: artifactOf(result),
+    artifact,
     tool_call_id: id,
   });
+  if (result.isError) failures.set(message, () => resultFailure({ name: origin.name ?? "" }, result));
+  return message;
 }
 
 /** A failed call in words for a model, with a warning where the call may have had its effect. */
-export function failureText(error: TenonError): string {
+export function failureText(error: unknown, name = "The tool"): string {
+  const told = serializeError(error);
+  const text = error instanceof TenonError ? told.message : `${name} failed: ${told.message || told.name}`;
   // the client's own errors say it already
-  const warn = error.maybeExecuted === true && !error.message.includes("may have taken effect");
+  const warn = told.maybeExecuted === true && !text.includes("may have taken effect");
   const effect = warn ? " The call may have taken effect on the server: do not repeat it blindly, check first." : "";
-  return `${error.message}${effect}`;
+  return `${text}${effect}`;
 }
 
 /** A failed call as the message its call waits for. */
-export function failureMessage(origin: MessageOrigin, id: string, error: TenonError): ToolMessage {
-  const artifact: McpArtifact = { meta: {}, error: error.toJSON() };
+export function failureMessage(origin: MessageOrigin, id: string, error: unknown): ToolMessage {
+  const artifact: McpArtifact = { meta: {}, error: serializeError(error) };
   const message = new ToolMessage({
     ...origin,
-    content: failureText(error),
+    content: failureText(error, origin.name),
     status: "error",
     artifact,
     tool_call_id: id,
   });
-  failures.set(message, error);
+  failures.set(message, () => error);
   return message;
 }
 

@@ -99,7 +99,7 @@ describe("a goto to another step", () => {
 
   it("ends the run with a typed error when errors are thrown", async () => {
     const { agent } = await agentWith(async () => new Command({ goto: "elsewhere" }), 1, { toolErrors: "throw" });
-    await expect(agent.invoke(say("go"), config)).rejects.toMatchObject({ cause: { code: "goto_unsupported" } });
+    await expect(agent.invoke(say("go"), config)).rejects.toMatchObject({ code: "goto_unsupported" });
   });
 });
 

@@ -6,15 +6,16 @@ import { type AgentMiddleware, createMiddleware, MiddlewareError, ToolInvocation
 import { type ApprovalRecord, approvalOf } from "./approval-records.ts";
 import { markGuarded, rethrowParked } from "./checkpoint.ts";
 import { type AnsweredCall, answerCall, copyToolMessage, gotoOf } from "./commands.ts";
+import { endRun, endsRun, type ToolErrors } from "./failures.ts";
 import { failureOf } from "./messages.ts";
 
 /** Options of `mcpMiddleware`. */
 export interface McpMiddlewareOptions {
   /**
-   * What happens when a tool fails with an error: `"return"` (default) gives the model a message with status `"error"`,
-   * `"throw"` ends the run with that error. A tool that ran and answered "error" is a result, not a failure.
+   * What happens when a call fails: `"return"` (default) gives the model a message with status `"error"`, `"throw"` ends the
+   * run with that error. Tools that say themselves what happens (`mcpTools(client, { toolErrors })`) keep to that.
    */
-  toolErrors?: "return" | "throw";
+  toolErrors?: ToolErrors;
 }
 
 const END_MARK = "tenon_end_run";
@@ -118,19 +119,18 @@ export function mcpMiddleware(options: McpMiddlewareOptions = {}): AgentMiddlewa
       } catch (error) {
         rethrowParked(request.runtime, call.id);
         const root = rootOf(error);
-        if (isGraphBubbleUp(root) || request.runtime.signal?.aborted || throwing) throw root;
-        return note(errorMessage(root, call));
+        if (isGraphBubbleUp(root) || request.runtime.signal?.aborted) throw root;
+        return throwing ? endRun(root) : note(errorMessage(root, call));
       }
       rethrowParked(request.runtime, call.id); // something further in turned the interrupt into a result
+      if (endsRun(outcome)) return outcome;
       if (!isCommand(outcome)) {
         const failure = throwing ? failureOf(outcome) : undefined;
-        if (failure) throw failure;
-        return note(outcome);
+        return failure === undefined ? note(outcome) : endRun(failure);
       }
       const directed = direct(outcome, call, note);
       if (!(directed instanceof ConfigError)) return directed;
-      if (throwing) throw directed;
-      return errorMessage(directed, call);
+      return throwing ? endRun(directed) : errorMessage(directed, call);
     },
   });
 }

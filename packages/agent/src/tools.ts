@@ -1,22 +1,21 @@
-import { ToolMessage } from "@langchain/core/messages";
+import { type MessageContent, ToolMessage } from "@langchain/core/messages";
 import { DynamicStructuredTool, type ToolRunnableConfig } from "@langchain/core/tools";
-import { type Command, isCommand } from "@langchain/langgraph";
+import { type Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import type { CatalogTool, Client, Interceptor, ToolResult, ToolRuntime } from "@tenon/client";
-import { renderText } from "@tenon/client";
-import {
-  ConfigError,
-  checkOptions,
-  digest,
-  ExecutionError,
-  isRecord,
-  type JsonObject,
-  META,
-  TenonError,
-} from "@tenon/core";
+import { ConfigError, checkOptions, digest, ExecutionError, isRecord, type JsonObject, META } from "@tenon/core";
 import { checkArguments, describeArgumentIssues } from "./arguments.ts";
-import { insideCreateAgent, isGuarded, rethrowParked } from "./checkpoint.ts";
-import { answerCall, copyToolMessage, gotoOf } from "./commands.ts";
-import { artifactOf, failureMessage, type McpArtifact, type MessageOrigin, resultMessage } from "./messages.ts";
+import { insideCreateAgent, rethrowParked } from "./checkpoint.ts";
+import { directed } from "./command-checks.ts";
+import { copyToolMessage } from "./commands.ts";
+import { endRun, resultFailure, type ToolErrors } from "./failures.ts";
+import {
+  failureMessage,
+  type MessageOrigin,
+  resultMessage,
+  type ShownResult,
+  settled,
+  shownAsText,
+} from "./messages.ts";
 import { type ModelProvider, modelSchemaOf, restoreArguments } from "./provider-schemas/index.ts";
 import { durableDriver } from "./questions.ts";
 
@@ -33,6 +32,12 @@ export type AgentInterceptor<Context = unknown, State = unknown> = Interceptor<
 export type AgentClient<Context = unknown, State = unknown> = Client<
   ToolRuntime<Context, State>,
   ToolMessage | Command
+>;
+
+/** What a tool needs of its client. */
+export type CallingClient<Context = unknown, State = unknown> = Pick<
+  AgentClient<Context, State>,
+  "callTool" | "elicitation"
 >;
 
 /** Written to the run's custom stream while a tool works. */
@@ -64,7 +69,22 @@ interface CallConfig extends ToolRunnableConfig {
   readonly executionInfo?: { readonly taskId?: string };
 }
 
-type Output = [content: ToolMessage | Command | string, artifact: McpArtifact | undefined];
+type Output = [content: ToolMessage | Command | MessageContent, artifact: unknown];
+
+/** What is the same for all calls of a tool. */
+export interface ToolSettings {
+  /** Left out, failures are messages unless `mcpMiddleware` says otherwise. */
+  readonly toolErrors?: ToolErrors | undefined;
+  readonly provider?: ModelProvider | undefined;
+  /** What a message shows of a result. Default: all as text. */
+  readonly show?: ((result: ToolResult) => Promise<ShownResult>) | undefined;
+  /** Milliseconds without an answer until a call fails, where the call's own configuration names none. */
+  readonly timeoutMs?: number | undefined;
+  /** Sent with every call. */
+  readonly headers?: Record<string, string> | undefined;
+  /** Ends a call in which an older server asks, and sends it again with the answers. */
+  readonly replay?: boolean | undefined;
+}
 
 /** The part of a tool's metadata that `mcpTools` wrote, or undefined for other tools. */
 export function mcpMetadata(tool: { readonly metadata?: unknown }): McpToolMetadata | undefined {
@@ -99,6 +119,9 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     this.toWire = (args) => restoreArguments(inputSchema, args, wireNames);
   }
 
+  /** What happens when a call fails; left out, `mcpMiddleware` may decide. */
+  toolErrors: ToolErrors | undefined;
+
   // core validates JSON Schema with a library that throws on schemas it cannot read and reports errors with stack traces
   override async call<
     Arg extends Parameters<DynamicStructuredTool<JsonObject>["call"]>[0],
@@ -110,9 +133,10 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     const issues = checkArguments(this.inputSchema, input);
     if (issues.length > 0) {
       const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
+      const error = new ExecutionError(text, { code: "invalid_arguments", maybeExecuted: false, data: { issues } });
       const id = callIdOf(arg, config);
-      if (id === undefined) throw new ExecutionError(text, { code: "invalid_arguments", data: { issues } });
-      return new ToolMessage({ content: text, tool_call_id: id, name: this.name, status: "error" });
+      if (id === undefined) throw error;
+      return failed({ name: this.name }, id, config ?? {}, error, this.toolErrors);
     }
     const checked: this = Object.create(this, { schema: { value: {} } });
     const sent = (call ? { ...call, args: input } : input) as Arg; // the same form, its arguments as the server wants them
@@ -126,12 +150,39 @@ function stateOf(state: unknown): unknown {
   return rest;
 }
 
-/** A result as the tool's output; outside a graph, where no call waits for a message, as text or as an error. */
-function answered(entry: CatalogTool, id: string | undefined, result: ToolResult): Output {
-  if (id !== undefined) return [resultMessage(originOf(entry), id, result), undefined];
-  const text = renderText(result.content, result.structured);
-  if (result.isError) throw new ExecutionError(text || `Tool ${entry.name} failed.`, { code: "tool_error" });
-  return [text, artifactOf(result)];
+/** What a failed call is to the run: a message for the model, or the end. */
+function failed(
+  origin: MessageOrigin,
+  id: string,
+  execution: CallConfig,
+  error: unknown,
+  toolErrors: ToolErrors | undefined,
+): ToolMessage | Command {
+  if (toolErrors === "throw") {
+    if (insideCreateAgent(execution)) return endRun(error);
+    throw error; // a tool node of one's own has an option for what it does with errors
+  }
+  const message = failureMessage(origin, id, error);
+  return toolErrors === "return" ? settled(message) : message;
+}
+
+/** A result as the tool's output; outside a graph, where no call waits for a message, as content or as an error. */
+async function answered(
+  entry: CatalogTool,
+  id: string | undefined,
+  config: CallConfig,
+  result: ToolResult,
+  { show, toolErrors }: ToolSettings,
+): Promise<Output> {
+  if (result.isError && (id === undefined || toolErrors === "throw")) {
+    const error = resultFailure(entry, result);
+    if (id === undefined) throw error;
+    return [failed(originOf(entry), id, config, error, toolErrors), undefined];
+  }
+  const shown = show && !result.isError ? await show(result) : shownAsText(result);
+  if (id === undefined) return [shown.content, shown.artifact];
+  const message = resultMessage(originOf(entry), id, result, shown);
+  return [toolErrors === "return" ? settled(message) : message, undefined];
 }
 
 function originOf(entry: CatalogTool): MessageOrigin {
@@ -141,24 +192,12 @@ function originOf(entry: CatalogTool): MessageOrigin {
   };
 }
 
-function directed(entry: CatalogTool, id: string | undefined, config: CallConfig, command: Command): Output {
-  if (gotoOf(command).length > 0 && insideCreateAgent(config) && !isGuarded(config, id ?? "")) {
-    throw new ConfigError(
-      `An interceptor answered ${entry.name} with a Command whose goto is ${JSON.stringify(gotoOf(command))}, which ` +
-        "createAgent ignores. Add mcpMiddleware() as the first middleware of the agent. The tool itself may have run: do not " +
-        "call it again.",
-      { code: "goto_needs_middleware", server: entry.server },
-    );
-  }
-  return [id === undefined ? command : answerCall(command, { id, name: entry.name }), undefined];
-}
-
 async function callThrough<Context, State>(
-  client: AgentClient<Context, State>,
+  client: CallingClient<Context, State>,
   entry: CatalogTool,
   args: Record<string, unknown>,
   config: CallConfig,
-  replay: boolean,
+  settings: ToolSettings,
 ): Promise<Output> {
   const id = callIdOf(undefined, config);
   const { server, wireName } = entry;
@@ -169,10 +208,14 @@ async function callThrough<Context, State>(
   const source = { server, tool: wireName, ...(id !== undefined && { toolCallId: id }) };
   const write = config.writer ?? undefined;
   const signal = config.signal;
+  // LangChain keeps the timeout of one invocation here besides making a signal of it
+  const timeoutMs = config.metadata?.timeoutMs ?? settings.timeoutMs;
   const interrupts = client.elicitation === "interrupt" && id !== undefined;
   try {
     const outcome = await client.callTool(server, wireName, args, {
       ...(signal && { signal }),
+      ...(typeof timeoutMs === "number" && timeoutMs > 0 && { timeoutMs }),
+      ...(settings.headers && { headers: settings.headers }),
       // outside a graph nothing tells a repetition from a second wish
       ...(id !== undefined &&
         taskId !== undefined && {
@@ -191,35 +234,37 @@ async function callThrough<Context, State>(
         onLog: (event) => write({ type: "mcp_log", ...source, ...event } satisfies McpStreamChunk),
       }),
       ...(interrupts && {
-        driver: durableDriver({ execution: config, callKey, toolCallId: id, server, tool: wireName, signal, replay }),
+        driver: durableDriver({
+          execution: config,
+          callKey,
+          toolCallId: id,
+          server,
+          tool: wireName,
+          signal,
+          replay: settings.replay ?? false,
+        }),
       }),
     });
     if (id !== undefined) rethrowParked(config, id); // an interceptor swallowed the interrupt
-    if (isCommand(outcome)) return directed(entry, id, config, outcome);
+    if (isCommand(outcome)) return [directed(entry, id, config, outcome), undefined];
     if (ToolMessage.isInstance(outcome)) {
+      if (id === undefined) return [outcome.content, outcome.artifact];
       return [
         copyToolMessage(outcome, {
           status: outcome.status ?? "success",
           name: outcome.name ?? entry.name,
-          ...(id && { tool_call_id: id }),
+          tool_call_id: id,
         }),
         undefined,
       ];
     }
-    return answered(entry, id, outcome);
+    return await answered(entry, id, config, outcome, settings);
   } catch (error) {
     if (id === undefined) throw error;
     rethrowParked(config, id);
-    if (signal?.aborted || !(error instanceof TenonError) || error.code === "goto_needs_middleware") throw error;
-    return [failureMessage(originOf(entry), id, error), undefined];
+    if (signal?.aborted || isGraphBubbleUp(error)) throw error;
+    return [failed(originOf(entry), id, config, error, settings.toolErrors), undefined];
   }
-}
-
-/** Options of `mcpTools`. */
-export interface McpToolsOptions {
-  readonly servers?: readonly string[];
-  readonly provider?: ModelProvider;
-  readonly legacyQuestions?: "error" | "replay";
 }
 
 function replays(legacyQuestions: unknown): boolean {
@@ -231,19 +276,57 @@ function replays(legacyQuestions: unknown): boolean {
   );
 }
 
+/** One entry of a client's catalog as a LangChain tool. */
+export function toolOf<Context, State>(
+  client: CallingClient<Context, State>,
+  entry: CatalogTool,
+  settings: ToolSettings = {},
+): McpTool {
+  const metadata: McpToolMetadata = { server: entry.server, tool: entry.wireName, annotations: entry.annotations };
+  const tool = new McpTool({
+    name: entry.name,
+    description: entry.description,
+    inputSchema: entry.inputSchema,
+    provider: settings.provider,
+    responseFormat: "content_and_artifact",
+    metadata: { mcp: metadata },
+    func: (args, _manager, config) =>
+      // the schema check has found an object; the rest of the configuration comes from the tool node
+      callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig, settings),
+  });
+  tool.toolErrors = settings.toolErrors;
+  return tool;
+}
+
+/** Options of `mcpTools`. */
+export interface McpToolsOptions {
+  /** Configured names of the servers whose tools are wanted; all when left out. */
+  readonly servers?: readonly string[];
+  /**
+   * Whose rules the schemas must fit. The default suits OpenAI, DeepSeek, Anthropic and compatible endpoints; Gemini has a
+   * dialect of its own, and Anthropic refuses argument names with other letters than a-z.
+   */
+  readonly provider?: ModelProvider;
+  /**
+   * `"return"`: a failed call is a message with status `"error"` and never ends the run. `"throw"`: it ends the run with a typed
+   * error, with and without middleware. Left out, it is a message unless `mcpMiddleware` says otherwise.
+   */
+  readonly toolErrors?: ToolErrors;
+  /**
+   * What becomes of a question that a server of revision 2025-11-25 or older asks inside a call, with `elicitation: "interrupt"`:
+   * `"error"` (default) fails the call; `"replay"` ends the call, interrupts the run, and sends the call again with the answers. All
+   * the server does before a question then happens once more for each question of the call.
+   */
+  readonly legacyQuestions?: "error" | "replay";
+}
+
 /**
  * The tools of a client's catalog as LangChain tools, one per entry, named as in the catalog.
  *
  * The model gets each tool's JSON Schema in a form it accepts (`toModelSchema`); arguments are checked against the server's own
- * schema before anything is sent. Whatever goes wrong reaches the model as a message with status `"error"`; errors of interceptors that are not Tenon's are thrown. The
- * result's structured content and `_meta` are in the message's artifact (`McpArtifact`).
+ * schema before anything is sent. Whatever goes wrong reaches the model as a message with status `"error"`, unless `toolErrors`
+ * says otherwise. The result's structured content and `_meta` are in the message's artifact (`McpArtifact`).
  *
- * @param options.servers configured names of the servers whose tools are wanted; all when left out
- * @param options.provider whose rules the schemas must fit. The default suits OpenAI, DeepSeek, Anthropic and compatible
- *   endpoints; Gemini has a dialect of its own, and Anthropic refuses argument names with other letters than a-z
- * @param options.legacyQuestions what becomes of a question that a server of revision 2025-11-25 or older asks inside a call,
- *   with `elicitation: "interrupt"`: `"error"` (default) fails the call; `"replay"` ends the call, interrupts the run, and sends
- *   the call again with the answers. All the server does before a question then happens once more for each question of the call.
  * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"unknown_provider"`, `"invalid_option"`
  * @example
  * const agent = createAgent({ model, tools: await mcpTools(client), middleware: [mcpMiddleware()], checkpointer });
@@ -252,21 +335,17 @@ export async function mcpTools<Context = unknown, State = unknown>(
   client: AgentClient<Context, State>,
   options: McpToolsOptions = {},
 ): Promise<McpTool[]> {
-  checkOptions(options, ["servers", "provider", "legacyQuestions"], "mcpTools(client, options)");
+  checkOptions(options, ["servers", "provider", "toolErrors", "legacyQuestions"], "mcpTools(client, options)");
+  const { servers = [], provider, toolErrors } = options;
   const replay = replays(options.legacyQuestions);
-  const catalog = await client.listTools(...(options.servers ?? []));
-  return catalog.map((entry) => {
-    const metadata: McpToolMetadata = { server: entry.server, tool: entry.wireName, annotations: entry.annotations };
-    return new McpTool({
-      name: entry.name,
-      description: entry.description,
-      inputSchema: entry.inputSchema,
-      provider: options.provider,
-      responseFormat: "content_and_artifact",
-      metadata: { mcp: metadata },
-      func: (args, _manager, config) =>
-        // the schema check has found an object; the rest of the configuration comes from the tool node
-        callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig, replay),
-    });
-  });
+  if (toolErrors !== undefined && toolErrors !== "return" && toolErrors !== "throw") {
+    throw new ConfigError(
+      `mcpTools(client, options).toolErrors must be "return" or "throw", got ${JSON.stringify(toolErrors)}`,
+      {
+        code: "invalid_option",
+      },
+    );
+  }
+  const catalog = await client.listTools(...servers);
+  return catalog.map((entry) => toolOf(client, entry, { provider, toolErrors, replay }));
 }

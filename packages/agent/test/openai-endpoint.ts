@@ -7,6 +7,8 @@ export interface EndpointReply {
   readonly text?: string;
   readonly reasoning?: string;
   readonly calls?: ReadonlyArray<{ readonly id: string; readonly name: string; readonly args: unknown }>;
+  /** Streams the arguments of all calls at once, a piece of each in turn. */
+  readonly interleaved?: boolean;
   /** Answer with this HTTP status and an error body instead. */
   readonly status?: number;
   /** Headers of that answer. */
@@ -101,14 +103,17 @@ function sendStream(
     response.write(`data: ${JSON.stringify({ ...base, object: "chat.completion.chunk", ...chunk })}\n\n`);
   const delta = (value: object, finish: string | null = null) =>
     write({ choices: [{ index: 0, delta: value, finish_reason: finish }] });
+  const argument = (index: number, piece: string) => delta({ tool_calls: [{ index, function: { arguments: piece } }] });
   delta({ role: "assistant", content: "" });
   for (const piece of pieces(reply.reasoning ?? "", 4)) delta({ reasoning_content: piece });
   for (const piece of pieces(reply.text ?? "", 4)) delta({ content: piece });
   for (const [index, call] of (reply.calls ?? []).entries()) {
     delta({ tool_calls: [{ index, id: call.id, type: "function", function: { name: call.name, arguments: "" } }] });
-    for (const piece of pieces(argumentsOf(call.args), 3)) {
-      delta({ tool_calls: [{ index, function: { arguments: piece } }] });
-    }
+    if (!reply.interleaved) for (const piece of pieces(argumentsOf(call.args), 3)) argument(index, piece);
+  }
+  const columns = reply.interleaved ? (reply.calls ?? []).map(({ args }) => pieces(argumentsOf(args), 3)) : [];
+  for (let at = 0; columns.some((column) => at < column.length); at += 1) {
+    for (const [index, column] of columns.entries()) if (at < column.length) argument(index, column[at] ?? "");
   }
   if (reply.breakOff) {
     setTimeout(() => response.destroy(), 20); // what was written must leave first

@@ -2,7 +2,14 @@ import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command, MemorySaver, MessagesAnnotation, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { describe, expect, it } from "vitest";
-import { type AgentInterceptor, type Answer, mcpTools, openQuestions, runInteractive } from "../src/index.ts";
+import {
+  type AgentInterceptor,
+  type Answer,
+  mcpTools,
+  openQuestions,
+  runInteractive,
+  streamRun,
+} from "../src/index.ts";
 import { type ScriptedClient, type ScriptedTool, scriptedClient, yesNo } from "./scripted-client.ts";
 
 const pay: ScriptedTool = {
@@ -48,6 +55,24 @@ describe("in a graph of one's own", () => {
     );
     expect(client.sent.filter((leg) => leg.answers).every((leg) => leg.state === leg.args.to)).toBe(true);
     expect(await openQuestions(graph, "t")).toEqual([]);
+  });
+
+  it("is told as a stream, from the question to the end", async () => {
+    const graph = await ownGraph(scriptedClient({ pay }), "bob");
+    const types: string[] = [];
+    const answers = { confirm: { action: "accept" as const, content: { ok: true } } };
+    let id = "";
+    for await (const event of streamRun(graph, "go", { threadId: "t" })) {
+      types.push(event.type);
+      if (event.type === "question") id = event.question.id;
+    }
+    for await (const event of streamRun(graph, { resume: [{ id, answers }] }, { threadId: "t" })) {
+      types.push(event.type);
+      if (event.type === "end") expect(event).toMatchObject({ state: "done", reply: "paid bob" });
+    }
+    expect(types).toEqual(
+      "run-start call-start call-end tool-start question end run-start tool-start tool-end end".split(" "),
+    );
   });
 
   it("a goto goes to the graph's own steps", async () => {

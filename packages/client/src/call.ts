@@ -1,13 +1,12 @@
-import type { Tool } from "@modelcontextprotocol/client";
 import { ExecutionError, ProtocolError } from "@tenon/core";
 import type { ToolList } from "./catalog.ts";
 import { linkSource, suspending } from "./marks.ts";
-import { declaresHeaders } from "./param-headers.ts";
 import { checkAnswers } from "./questions.ts";
 import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
 import { answerByHandler, type Carried, untilFinal } from "./rounds.ts";
 import { checkArguments, checkOutput } from "./tool-checks.ts";
-import type { CallDriver, EventSource, Leg, ToolCallRequest, ToolResult, WireResult } from "./types.ts";
+import type { CallDriver, Leg, ToolCallRequest, ToolResult, WireResult } from "./types/calls.ts";
+import type { EventSource } from "./types/events.ts";
 import { IDLE_MS, sendRequest, TOTAL_MS, type WireContext, type WireRequest } from "./wire.ts";
 
 /** JSON-RPC code of the revision: the headers do not repeat the parameters the server declares for them. */
@@ -19,13 +18,6 @@ export interface CallContext extends WireContext {
   readonly driver: CallDriver | undefined;
   /** The arguments as the caller gave them. */
   readonly given: Readonly<Record<string, unknown>>;
-}
-
-/** The definition the SDK takes parameter headers from; an unknown tool has none until the server complains. */
-function definitionOf(tools: ToolList, name: string): Tool {
-  const known = tools.find(name);
-  const inputSchema = known && declaresHeaders(known.inputSchema) ? known.inputSchema : { type: "object" };
-  return { name, inputSchema } as Tool; // the catalog takes only schemas of type object
 }
 
 /** Whether the server says that sending this call twice does no harm. */
@@ -82,7 +74,7 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
   const source: EventSource = Object.freeze({ server: server.name, tool: name, callId });
   linkSource(source, request.runtime);
   const what = `tools/call ${name}`;
-  const definition = () => definitionOf(tools, name);
+  const definition = () => tools.mirrored(name);
   const params = { name, arguments: { ...args } };
   const wire: WireRequest = { method: "tools/call", what, params, headers, meta, signal, source, definition };
   const legOf = (round: number): Leg => ({ server: server.name, tool: name, args, round });
@@ -93,6 +85,8 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
       signal,
       source,
       peers,
+      // a driver's legs may be replayed: nothing must be waited for between them
+      visits: driver ? undefined : context.visits,
       expectHosts: server.config.expectHosts,
       send: (carried, round) => {
         const sendThis = async () => send(context, request, wire, await carried(), round);

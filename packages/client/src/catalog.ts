@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Tool } from "@modelcontextprotocol/client";
 import { ConfigError, ConnectionError, ProtocolError, type TenonError } from "@tenon/core";
 import { MAX_TTL_MS } from "./cache.ts";
 import type { Connection } from "./connection/connection.ts";
@@ -8,8 +9,9 @@ import { type Problem, parseTools, schemaProblems, type WireTool } from "./defin
 import { makeFilter, type ToolFilter } from "./filters.ts";
 import { nameTools } from "./names.ts";
 import { fetchAll } from "./pages.ts";
+import { declaresHeaders } from "./param-headers.ts";
 import type { Gate } from "./trust/gate.ts";
-import type { CatalogTool, Naming } from "./types.ts";
+import type { CatalogTool, Naming } from "./types/catalog.ts";
 
 /** Milliseconds a first call waits for the definitions, and until a failed attempt is repeated. */
 const PREPARE_MS = 5_000;
@@ -22,7 +24,10 @@ const MAX_DOUBTS = 1_000;
 export class ToolList {
   readonly #server: Server;
   readonly #gate: Gate | undefined;
-  #all: readonly WireTool[] = [];
+  /** By wire name, in the order of the list. */
+  #all: ReadonlyMap<string, WireTool> = new Map();
+  /** Definitions that the transport must know, by wire name: their parameters travel as headers too. */
+  #mirrored: ReadonlyMap<string, Tool> = new Map();
   #offered: readonly WireTool[] = [];
   #ambiguous: ReadonlySet<string> = new Set();
   #problems: readonly Problem[] = [];
@@ -51,7 +56,12 @@ export class ToolList {
 
   /** The definition of a tool as last seen, offered or not. */
   find(name: string): WireTool | undefined {
-    return this.#all.find(({ wireName }) => wireName === name);
+    return this.#all.get(name);
+  }
+
+  /** The definition for the transport, where it has parameters that travel as headers too. */
+  mirrored(name: string): Tool | undefined {
+    return this.#mirrored.get(name);
   }
 
   /** The definition of a tool; the server is asked where it is not known yet. */
@@ -115,10 +125,11 @@ export class ToolList {
     const reason = (await this.#filter)?.refusal(this.find(name) ?? { wireName: name, annotations: {} });
     if (reason) {
       throw new ConfigError(
-        `tool "${name}" of server "${server}" may not be called: in the server's configuration, ${reason}`,
+        `tool "${name}" of server "${server}" is not selected: in the server's configuration, ${reason}. Nothing was sent`,
         {
           code: "tool_not_allowed",
           server,
+          maybeExecuted: false,
           data: { tool: name },
         },
       );
@@ -197,18 +208,24 @@ export class ToolList {
     this.#filter ??= makeFilter(this.#server.config);
     const filter = await this.#filter;
     const { tools, problems, ambiguous } = parseTools(this.#server.name, items, overHttp);
-    const known = new Map(this.#all.map((tool) => [tool.wireName, tool]));
+    const known = this.#all;
     // a definition that did not change stays the same object: what was compiled for it stays too
-    this.#all = tools.map((tool) => {
+    const all = tools.map((tool) => {
       const old = known.get(tool.wireName);
       return old && isDeepStrictEqual(old, tool) ? old : tool;
     });
-    if (anew || this.#all.some((tool) => known.get(tool.wireName) !== tool)) this.#doubts.clear();
-    const selected = filter ? this.#all.filter((tool) => filter.refusal(tool) === undefined) : this.#all;
+    if (anew || all.some((tool) => known.get(tool.wireName) !== tool)) this.#doubts.clear();
+    this.#all = new Map(all.map((tool) => [tool.wireName, tool]));
+    const mirrored = overHttp ? all.filter(({ inputSchema }) => declaresHeaders(inputSchema)) : [];
+    this.#mirrored = new Map(
+      // the SDK's type wants more of a schema than the list was checked for: it reads the header declarations only
+      mirrored.map(({ wireName, inputSchema }) => [wireName, { name: wireName, inputSchema } as Tool]),
+    );
+    const selected = filter ? all.filter((tool) => filter.refusal(tool) === undefined) : all;
     const admitted = await this.#gate?.admit(this.#server.name, { tools: selected, problems });
     this.#offered = admitted?.tools ?? selected;
     this.#ambiguous = ambiguous;
-    const idle = (filter?.idle(this.#all) ?? []).map((pattern) => ({
+    const idle = (filter?.idle(all) ?? []).map((pattern) => ({
       tool: pattern,
       reason: "include names it, but the server has no such tool",
     }));

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
-import type { ClientOptions } from "./types.ts";
+import type { ClientOptions } from "./types/client.ts";
 
 const create = (options: unknown) => () => createClient(options as ClientOptions);
 const url = "http://127.0.0.1:1/mcp";
@@ -52,6 +52,6 @@ describe("createClient", () => {
   });
   it("introduces itself with the version of the package", () => {
     const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
-    expect(readFileSync(new URL("./client.ts", import.meta.url), "utf8")).toContain(`version: "${version}"`);
+    expect(readFileSync(new URL("./hooks.ts", import.meta.url), "utf8")).toContain(`version: "${version}"`);
   });
 });

@@ -3,12 +3,11 @@ import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@teno
 import { AnswerCache } from "./cache.ts";
 import { callOnWire } from "./call.ts";
 import { mergeTools, ToolList } from "./catalog.ts";
-import type { ConnectionHooks } from "./connection/connection.ts";
 import { Pools } from "./connection/pool.ts";
 import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
-import { answerLegacyQuestion } from "./legacy-questions.ts";
+import { connectionHooks } from "./hooks.ts";
 import { nextClient, noteCall } from "./marks.ts";
 import { runOnion, showTools } from "./onion.ts";
 import { checkCallOptions, checkClientOptions, checkReadOptions } from "./options.ts";
@@ -26,27 +25,21 @@ import { isToolResult, resultError } from "./results.ts";
 import { MAX_RESULT_BYTES, withRoom } from "./size.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
+import type { CallOptions, ReadOptions, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "./types/calls.ts";
 import type {
-  CallOptions,
   CatalogPrompt,
   CatalogResource,
   CatalogResourceTemplate,
   CatalogTool,
-  Client,
-  ClientEvents,
-  ClientOptions,
   PromptMessage,
-  ReadOptions,
   ResourceBlob,
-  ServerConfig,
-  ServerInfo,
-  ToolCallOutcome,
-  ToolCallRequest,
-  ToolRuntime,
-} from "./types.ts";
+} from "./types/catalog.ts";
+import type { Client, ClientOptions } from "./types/client.ts";
+import type { ClientEvents } from "./types/events.ts";
+import type { ServerConfig, ServerInfo } from "./types/servers.ts";
+import { Visits } from "./url-refusals.ts";
 import type { WireContext } from "./wire.ts";
 
-const INFO = { name: "tenon", version: "0.1.0" };
 const CLOSE_MS = 1_700;
 const CLOSE_POOLS_MS = 200;
 /** Interceptors may ask a person; where the call names no limit, this is theirs, in milliseconds. */
@@ -74,6 +67,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #peers: PeerAnswers;
+  readonly #visits = new Visits();
   readonly #number = nextClient();
   readonly #entries = new Map<string, Entry>();
   readonly #pools = new Pools();
@@ -94,28 +88,13 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const { servers, onFirstStart } = options;
     const pin = pinOptions(options.pin);
     this.#gate = new Gate({ servers, pin, onFirstStart, signal: this.#abort.signal });
-    const hooks: ConnectionHooks = {
-      beforeOpen: (server, config) => this.#gate.start(server, config),
-      info: options.info ?? INFO,
-      elicitation: elicitation !== undefined,
-      pools: this.#pools,
-      onStderr:
-        this.#events.onLog &&
-        ((server, data) => this.#emit(this.#events.onLog, { level: "info", logger: "stderr", data }, { server })),
-      onCatalogChanged: (server) => this.#emit(this.#events.onCatalogChanged, { server }),
+    const hooks = connectionHooks(options, {
+      emit: this.#emit,
+      gate: this.#gate,
       peers: this.#peers,
-      onLog: (server, { level, logger, data }, call) => {
-        const event = { level, ...(logger !== undefined && { logger }), data };
-        const source = call?.source ?? { server };
-        this.#emit(this.#events.onLog, event, source);
-        this.#emit(call?.onLog, event, source);
-      },
-      onQuestion: (server, params, calls, signal) =>
-        answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal, {
-          expectHosts: options.servers[server]?.expectHosts,
-          onQuestion: (question, source) => this.#emit(this.#events.onElicitation, question, source),
-        }),
-    };
+      pools: this.#pools,
+      visits: this.#visits,
+    });
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
       const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
@@ -263,6 +242,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       events: this.#events,
       elicitation: this.#options.elicitation,
       peers: this.#peers,
+      visits: this.#visits,
       logLevel: this.#options.logLevel ?? "info",
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
       options: { ...timeoutOf(server.config), ...options },

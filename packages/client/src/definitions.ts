@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRecord, type JsonObject } from "@tenon/core";
 import { recordAt, textAt } from "./pages.ts";
-import { headerProblem } from "./param-headers.ts";
+import { declaresHeaders, headerProblem } from "./param-headers.ts";
 import { surveySchema } from "./schema-check.ts";
 import { deeperThan } from "./size.ts";
-import type { CatalogTool, ServerInfo } from "./types.ts";
+import type { CatalogTool } from "./types/catalog.ts";
+import type { ServerInfo } from "./types/servers.ts";
 
 /** Levels of one definition, schemas and examples included. */
 const MAX_DEPTH = 200;
@@ -15,20 +16,29 @@ export type WireTool = Omit<CatalogTool, "name">;
 /** One thing that is wrong with a tool. */
 export type Problem = ServerInfo["problems"][number];
 
+/** Whether the inputSchema leaves out its type: arguments are an object all the same, so the tool is of use. */
+function lacksType({ inputSchema }: Record<string, unknown>): boolean {
+  return isRecord(inputSchema) && inputSchema.type === undefined;
+}
+
 /** Reads one definition; a string says why it cannot be used. */
 function parseTool(server: string, item: unknown, overHttp: boolean): WireTool | string {
   if (!isRecord(item)) return "the definition is not an object";
   if (typeof item.name !== "string" || item.name === "") return "it has no name";
   if (deeperThan(item, MAX_DEPTH)) return `it is nested deeper than ${MAX_DEPTH} levels`;
-  const schema = item.inputSchema;
-  if (!isRecord(schema)) return "it has no inputSchema object";
+  if (!isRecord(item.inputSchema)) return "it has no inputSchema object";
+  const schema = lacksType(item) ? { type: "object", ...item.inputSchema } : item.inputSchema;
   if (schema.type !== "object") {
     return `its inputSchema must have "type": "object", found ${JSON.stringify(schema.type) ?? "none"}`;
   }
-  const { outputSchema } = item;
+  // many write null for what they leave out
+  const outputSchema = item.outputSchema ?? undefined;
   if (outputSchema !== undefined && !isRecord(outputSchema)) return "its outputSchema is not an object";
-  const problem = overHttp ? headerProblem(schema) : undefined;
+  const problem = overHttp && declaresHeaders(schema) ? headerProblem(schema) : undefined;
   if (problem) return problem;
+  // revision 2025-11-25: the server refuses every call of it that does not start a task
+  if (recordAt(item, "execution").taskSupport === "required")
+    return "it can only run as a task, which this client does not do";
   const annotations = recordAt(item, "annotations");
   const title = textAt(item, "title") ?? textAt(annotations, "title");
   return Object.freeze({
@@ -62,8 +72,11 @@ export function parseTools(server: string, items: readonly unknown[], overHttp: 
     const tool = parseTool(server, item, overHttp);
     const first = tools.get(name);
     if (typeof tool === "string") problems.push({ tool: name, reason: tool });
-    else if (!first) tools.set(name, tool);
-    else if (isDeepStrictEqual(first, tool))
+    else if (!first) {
+      tools.set(name, tool);
+      if (isRecord(item) && lacksType(item))
+        problems.push({ tool: name, reason: 'its inputSchema has no "type"; it is taken for "object"' });
+    } else if (isDeepStrictEqual(first, tool))
       problems.push({ tool: name, reason: "the server lists it twice, with one definition" });
     else if (!ambiguous.has(name)) {
       ambiguous.add(name);

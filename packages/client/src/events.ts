@@ -1,5 +1,5 @@
 import type { Progress } from "@modelcontextprotocol/client";
-import type { ClientEvents, ProgressEvent } from "./types.ts";
+import type { ClientEvents, ProgressEvent } from "./types/events.ts";
 
 /** Calls event handlers so that one that throws, or rejects, is reported and nothing else. */
 export type Emit = <A extends unknown[]>(handler: ((...args: A) => unknown) | undefined, ...args: A) => void;

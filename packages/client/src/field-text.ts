@@ -1,5 +1,5 @@
 import { describeProblem, type FieldProblem, type ValueProblem, valueProblem } from "./field-values.ts";
-import type { Field, FieldOption } from "./types.ts";
+import type { Field, FieldOption } from "./types/questions.ts";
 
 /** A typed value, `undefined` for an entry that is left out, or what is wrong. */
 export type FieldInput =

@@ -1,5 +1,5 @@
 import { shownValue, testPattern } from "@tenon/core";
-import type { Field, FieldOption } from "./types.ts";
+import type { Field, FieldOption } from "./types/questions.ts";
 
 /** What is wrong with a value, for a program that says it in its own words. */
 export type FieldProblem =

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseFieldText } from "./field-text.ts";
 import { checkAnswer } from "./field-values.ts";
 import { parseFields } from "./fields.ts";
-import type { Field } from "./types.ts";
+import type { Field } from "./types/questions.ts";
 
 const schema = {
   type: "object",

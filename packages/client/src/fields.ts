@@ -1,7 +1,7 @@
 import { isRecord, ProtocolError, shownValue } from "@tenon/core";
 import { valueProblem } from "./field-values.ts";
 import { textAt } from "./pages.ts";
-import type { Field, FieldOption } from "./types.ts";
+import type { Field, FieldOption } from "./types/questions.ts";
 
 /** Entries one form may have, and options one entry may have: more than a person answers. */
 const MAX_FIELDS = 100;

@@ -9,7 +9,8 @@ import { cancelled } from "./connection/deadline.ts";
 import type { ActiveCall } from "./connection/exchange.ts";
 import { noteAsked } from "./marks.ts";
 import { askHandler, checkAnswers, parseQuestion } from "./questions.ts";
-import type { ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
+import type { EventSource } from "./types/events.ts";
+import type { ElicitationHandler, ElicitationRequest } from "./types/questions.ts";
 
 function cannotInterrupt(server: string): ProtocolError {
   return new ProtocolError(

@@ -1,4 +1,4 @@
-import type { EventSource } from "./types.ts";
+import type { EventSource } from "./types/events.ts";
 
 /**
  * What layers of the package know about a call besides its request. Kept by the call's runtime, an object of each call's

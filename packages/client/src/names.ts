@@ -1,5 +1,5 @@
 import { ConfigError, digest } from "@tenon/core";
-import type { Naming } from "./types.ts";
+import type { Naming } from "./types/catalog.ts";
 
 const MAX = 64;
 

@@ -2,7 +2,9 @@ import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, TenonError } from "@tenon/core";
 import { cancelled } from "./connection/deadline.ts";
 import { ofSameCall } from "./request.ts";
-import type { CatalogTool, Interceptor, Next, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "./types.ts";
+import type { ToolCallOutcome, ToolCallRequest, ToolRuntime } from "./types/calls.ts";
+import type { CatalogTool } from "./types/catalog.ts";
+import type { Interceptor, Next } from "./types/interceptors.ts";
 
 /** How long interceptors may tidy up after the call was cancelled, in milliseconds. */
 const GRACE_MS = 100;

@@ -3,7 +3,9 @@ import { checkSandbox } from "./connection/launch.ts";
 import { checkSelection } from "./filters.ts";
 import { pinOptions } from "./trust/gate.ts";
 import { checkTrust } from "./trust/options.ts";
-import type { CallOptions, ClientOptions, ReadOptions, ServerConfig } from "./types.ts";
+import type { CallOptions, ReadOptions } from "./types/calls.ts";
+import type { ClientOptions } from "./types/client.ts";
+import type { ServerConfig } from "./types/servers.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 const EVENTS = ["onProgress", "onLog", "onElicitation", "onCatalogChanged", "onServerState", "onHandlerError"];

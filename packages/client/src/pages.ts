@@ -1,6 +1,7 @@
 import { isRecord, ProtocolError } from "@tenon/core";
 import { type Freshness, freshnessOf } from "./cache.ts";
 import type { Connection } from "./connection/connection.ts";
+import { ANY_RESULT } from "./connection/exchange.ts";
 import { jsonSize } from "./size.ts";
 
 const MAX_PAGES = 1_000;
@@ -59,7 +60,7 @@ export async function fetchAll(connection: Connection, method: ListMethod): Prom
     const exchange: Parameters<Connection["exchange"]>[0] = { rawMethod: method };
     const params = cursor !== undefined && { params: { cursor } };
     const timeout = Math.max(1, until - Date.now());
-    await connection.exchange(exchange, () => connection.sdk.request({ method, ...params }, { timeout }));
+    await connection.exchange(exchange, () => connection.sdk.request({ method, ...params }, ANY_RESULT, { timeout }));
     const { raw } = exchange;
     const list = raw?.[key];
     if (!raw || !Array.isArray(list))

@@ -10,7 +10,8 @@ import type { ActiveCall } from "./connection/exchange.ts";
 import { noteAsked } from "./marks.ts";
 import { checkRoots, listRoots } from "./roots.ts";
 import { answerSampling, parseSampling } from "./sampling.ts";
-import type { ClientOptions, EventSource } from "./types.ts";
+import type { ClientOptions } from "./types/client.ts";
+import type { EventSource } from "./types/events.ts";
 
 /** A model and the person who approves may take this long, in milliseconds. */
 const LIMIT_MS = 600_000;

@@ -5,7 +5,8 @@ import { checkAnswer } from "./field-values.ts";
 import { parseFields } from "./fields.ts";
 import { textAt } from "./pages.ts";
 import { checkQuestionUrl } from "./trust/url.ts";
-import type { ElicitationAnswer, ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
+import type { EventSource } from "./types/events.ts";
+import type { ElicitationAnswer, ElicitationHandler, ElicitationRequest } from "./types/questions.ts";
 
 const MAX_ATTEMPTS = 3;
 

@@ -1,5 +1,5 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
-import type { ToolCallChanges, ToolCallRequest, ToolDefinition, ToolRuntime } from "./types.ts";
+import type { ToolCallChanges, ToolCallRequest, ToolDefinition, ToolRuntime } from "./types/calls.ts";
 
 type Parts<Runtime extends ToolRuntime> = Omit<ToolCallRequest<Runtime>, "with" | "definition"> & {
   /** Looks a tool of the request's server up by its wire name. */

@@ -5,15 +5,15 @@ import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "./pages.ts";
 import { answerByHandler, untilFinal } from "./rounds.ts";
+import type { ReadOptions } from "./types/calls.ts";
 import type {
   CatalogPrompt,
   CatalogResource,
   CatalogResourceTemplate,
-  EventSource,
   PromptMessage,
-  ReadOptions,
   ResourceBlob,
-} from "./types.ts";
+} from "./types/catalog.ts";
+import type { EventSource } from "./types/events.ts";
 import { sendRequest, type WireContext, type WireRequest } from "./wire.ts";
 
 /** Resources read at the same time. */
@@ -107,7 +107,7 @@ async function ask(
   who: Pick<EventSource, "prompt" | "uri">,
   stop: AbortSignal,
 ): Promise<{ final: Record<string, unknown>; asked: boolean }> {
-  const { server, elicitation, peers, emit, events } = context;
+  const { server, elicitation, peers, visits, emit, events } = context;
   const { what } = wire;
   const signal = options.signal ? AbortSignal.any([options.signal, stop]) : stop;
   const source: EventSource = Object.freeze({ server: server.name, ...who, callId: context.callId });
@@ -119,6 +119,7 @@ async function ask(
     source,
     expectHosts: server.config.expectHosts,
     peers,
+    visits,
     send: async (carried) => sendRequest(context, request, await carried()),
     answer: async (questions) => {
       for (const question of Object.values(questions)) emit(events.onElicitation, question, source);
@@ -141,6 +142,7 @@ function toBlob(server: string, content: Record<string, unknown>, asked: string)
     server,
     uri: textAt(content, "uri") ?? asked,
     ...(mimeType !== undefined && { mimeType }),
+    kind: text === undefined ? ("bytes" as const) : ("text" as const),
     asString: () => text ?? bytes().toString("utf8"),
     // a copy of its own: a Buffer may share memory with others
     asBytes: () => new Uint8Array(bytes()),

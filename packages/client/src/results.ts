@@ -2,7 +2,7 @@ import type { CallToolResult, ContentBlock, InputRequiredResult } from "@modelco
 import { ExecutionError, isRecord, ProtocolError } from "@tenon/core";
 import { recordAt, textAt } from "./pages.ts";
 import { deeperThan } from "./size.ts";
-import type { ToolResult } from "./types.ts";
+import type { ToolResult } from "./types/calls.ts";
 
 /** Levels that are still written as JSON: JSON.stringify recurses. */
 const MAX_DEPTH = 1_000;
@@ -77,12 +77,18 @@ export function checkResult(server: string, tool: string, raw: Record<string, un
     });
   };
   const content = raw.content ?? [];
-  if (!Array.isArray(content)) return fail("content is not a list");
+  if (!Array.isArray(content)) return fail(`content is not a list but ${inShort(content)}`);
   for (const [index, block] of content.entries()) {
-    if (!isRecord(block) || typeof block.type !== "string") return fail(`content[${index}] has no type`);
+    if (!isRecord(block) || typeof block.type !== "string")
+      return fail(`content[${index}] has no type: ${inShort(block)}`);
   }
-  if (raw.isError !== undefined && typeof raw.isError !== "boolean") return fail("isError is not a boolean");
-  const { resultType: _wire, ...result } = raw;
+  const { resultType: _wire, isError, ...rest } = raw;
+  // many write null for what they leave out
+  const given = isError ?? undefined;
+  if (given !== undefined && typeof given !== "boolean") {
+    return fail(`isError is not true or false but ${inShort(given)}; the result reads ${inShort(renderText(content))}`);
+  }
+  const result = { ...rest, ...(given !== undefined && { isError: given }) };
   // every element was checked above; unknown types of content stay, which is wider than the SDK's union
   return { ...result, content } as CallToolResult;
 }

@@ -1,6 +1,7 @@
 import type { ListRootsResult, Root } from "@modelcontextprotocol/client";
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
-import type { EventSource, Roots } from "./types.ts";
+import type { EventSource } from "./types/events.ts";
+import type { Roots } from "./types/questions.ts";
 
 function checkRoot(root: unknown, where: string): Root {
   if (isRecord(root)) {

@@ -6,7 +6,9 @@ import { hasAsked, noteAsked } from "./marks.ts";
 import type { PeerAnswers } from "./peer-requests.ts";
 import { askHandler, parseQuestions } from "./questions.ts";
 import { asksForInput } from "./results.ts";
-import type { ElicitationHandler, ElicitationRequest, EventSource } from "./types.ts";
+import type { EventSource } from "./types/events.ts";
+import type { ElicitationHandler, ElicitationRequest } from "./types/questions.ts";
+import { checkConsent, idsOf, isRefusal, type Visits } from "./url-refusals.ts";
 
 const MAX_ROUNDS = 10;
 const STATE_ONLY_DELAY_MS = 100;
@@ -28,6 +30,8 @@ export interface Rounds<Final> {
   readonly expectHosts: readonly string[] | undefined;
   /** Answers what is no question to a person. */
   readonly peers: PeerAnswers;
+  /** Where it is heard that a visit is over; left out, a person is asked again as long as the server refuses. */
+  readonly visits: Visits | undefined;
   /**
    * Sends the request; `round` is 0 first, then one more per answered round. Whoever knows the answer already never asks for
    * what the request would carry.
@@ -41,11 +45,13 @@ export interface Rounds<Final> {
  * Sends a request and answers its questions, round by round, until the answer is final (revision 2026-07-28,
  * multi-round-trip requests). The same for tools, prompts and resources.
  * @returns the final answer, and whether anything was asked on the way: then it is nobody else's
- * @throws TenonError `too_many_rounds`, `unsupported_question`, and whatever `send` and `answer` throw
+ * @throws TenonError `too_many_rounds`, `unsupported_question`, `declined`, and whatever `send` and `answer` throw
  */
 export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<{ final: Final; asked: boolean }> {
   const { server, what, signal, source, peers } = rounds;
   let asked = false;
+  /** Visits the person agreed to already; asking for them again would not end them sooner. */
+  const agreed = new Set<string>();
   let carried = async (): Promise<Carried> => ({});
   for (let round = 0; round <= MAX_ROUNDS; round++) {
     const result = await rounds.send(carried, round);
@@ -55,7 +61,15 @@ export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<{ final:
     const state = result.requestState === undefined ? {} : { requestState: result.requestState };
     const { own, rest } = peers.split(result.inputRequests ?? {});
     const questions = parseQuestions(server, rest, rounds.expectHosts);
-    if (Object.keys({ ...own, ...questions }).length === 0) {
+    if (isRefusal(result)) {
+      const ids = idsOf(questions);
+      if (rounds.visits && ids.length > 0 && ids.every((id) => agreed.has(id))) {
+        await withSignal(rounds.visits.over(server, ids), signal, () => cancelled(server, what, signal.reason, false));
+        continue;
+      }
+      checkConsent(server, what, await rounds.answer(questions, round));
+      for (const id of ids) agreed.add(id);
+    } else if (Object.keys({ ...own, ...questions }).length === 0) {
       await withSignal(pause(STATE_ONLY_DELAY_MS), signal, () => cancelled(server, what, signal.reason, true));
       carried = async () => state;
     } else {

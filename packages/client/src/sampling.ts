@@ -1,5 +1,6 @@
 import { ConfigError, checkOptions, ExecutionError, isRecord, ProtocolError } from "@tenon/core";
-import type { ApprovedSampling, EventSource, SamplingAnswer, SamplingHandler, SamplingRequest } from "./types.ts";
+import type { EventSource } from "./types/events.ts";
+import type { ApprovedSampling, SamplingAnswer, SamplingHandler, SamplingRequest } from "./types/questions.ts";
 
 /**
  * Reads the `sampling` option.

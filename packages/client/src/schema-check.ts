@@ -145,9 +145,11 @@ async function makeCompiler(dialect: Dialect, thoroughness: Thoroughness): Promi
     validateSchema: false,
     // `toString` is nobody's argument
     ownProperties: true,
-    // two tools may use one $id
-    addUsedSchema: false,
+    // `$ref: "#"` needs it; every document is removed once it is compiled, so that two tools may use one $id
+    addUsedSchema: true,
     inlineRefs: false,
+    // 19.99 is a multiple of 0.01, whatever a division of binary fractions says
+    multipleOfPrecision: 8,
     logger: false as const,
     code: { regExp },
   };
@@ -179,7 +181,12 @@ async function compile(root: JsonObject, thoroughness: Thoroughness): Promise<Sc
   try {
     survey = surveySchema(root);
     if (survey.unusable) return { problem: survey.unusable };
-    const { $schema: _dialect, ...rest } = survey.ignored.length > 0 ? withoutIllegalPatterns(root) : root;
+    // the dialect is chosen below; an asynchronous check would answer with a promise
+    const {
+      $schema: _dialect,
+      $async: _never,
+      ...rest
+    } = survey.ignored.length > 0 ? withoutIllegalPatterns(root) : root;
     schema = rest;
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) };
@@ -196,8 +203,11 @@ async function compile(root: JsonObject, thoroughness: Thoroughness): Promise<Sc
       return { check: checker(validate, schema, survey.costly) };
     } catch (error) {
       // one that was stopped in the middle may be in any state
-      if (error instanceof TenonError) compilers.delete(key);
       problem ||= error instanceof Error ? error.message : String(error);
+      if (!(error instanceof TenonError)) continue;
+      compilers.delete(key);
+      // another dialect would take as long, and everything else waits meanwhile
+      break;
     } finally {
       compiler.removeSchema(schema);
     }

@@ -1,5 +1,5 @@
 import { isRecord, ProtocolError } from "@tenon/core";
-import type { ServerConfig } from "./types.ts";
+import type { ServerConfig } from "./types/servers.ts";
 
 /** Bytes one answer may have unless a client or a call says otherwise: 8 MiB. */
 export const MAX_RESULT_BYTES = 8 * 1024 * 1024;
@@ -19,23 +19,22 @@ export function jsonSize(value: unknown, limit: number): number {
       if (size <= limit) for (const item of next) open.push(item);
     } else if (isRecord(next)) {
       size += 2;
-      for (const [key, item] of Object.entries(next)) {
+      // without a list of entries: this runs for every answer
+      for (const key in next) {
         size += Buffer.byteLength(key) + 4;
-        open.push(item);
+        open.push(next[key]);
       }
     } else size += 4;
   }
   return size;
 }
 
-/** Whether a value is nested deeper than `levels`; what recursion would not survive is found without recursion. */
+/** Whether a value is nested deeper than `levels`, at most 1,000: the look itself goes no deeper. */
 export function deeperThan(value: unknown, levels: number): boolean {
-  let layer: unknown[] = [value];
-  for (let depth = 0; layer.length > 0; depth++) {
-    if (depth > levels) return true;
-    layer = layer.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
-  }
-  return false;
+  if (levels < 0) return true;
+  if (typeof value !== "object" || value === null) return false;
+  if (Array.isArray(value)) return value.some((item) => deeperThan(item, levels - 1));
+  return isRecord(value) && Object.values(value).some((item) => deeperThan(item, levels - 1));
 }
 
 /** The error for an answer above its limit; the connection lives. */

@@ -3,7 +3,7 @@ import { ExecutionError, isRecord, issueMessage, issuePath, type JsonObject, typ
 import type { ToolList } from "./catalog.ts";
 import type { WireTool } from "./definitions.ts";
 import { schemaCheck, type Verdict } from "./schema-check.ts";
-import type { ToolResult } from "./types.ts";
+import type { ToolResult } from "./types/calls.ts";
 
 /** One wrong field, as plain data. */
 interface Wrong {
@@ -40,10 +40,13 @@ function got(issue: SchemaIssue, value: unknown, shown: unknown): string {
   return `, got a ${typeof found.value}`;
 }
 
+/** Characters of one issue; a pattern or a constant may be of any length. */
+const MAX_WORDS = 2_000;
+
 function inWords(issues: readonly SchemaIssue[], value: unknown, shown: unknown, whole: string): Wrong[] {
   return issues.map((issue) => ({
     path: issuePath(issue),
-    message: `${issuePath(issue) || whole}: ${issueMessage(issue)}${got(issue, value, shown)}`,
+    message: `${issuePath(issue) || whole}: ${issueMessage(issue).slice(0, MAX_WORDS)}${got(issue, value, shown)}`,
   }));
 }
 
@@ -111,12 +114,28 @@ export async function checkArguments(
   // a Date, a Map or undefined is something else on the wire
   issues = await issuesOf(tools, name, "inputSchema", onWire(args));
   if (issues.length === 0) return;
+  const without = withoutNullHeaders(tools.find(name)?.inputSchema, args);
+  if (without && (await issuesOf(tools, name, "inputSchema", onWire(without))).length === 0) return;
   const wrong = inWords(issues, args, shown, "the arguments");
   const lines = wrong.map(({ message }) => `- ${message}`).join("\n");
   throw new ExecutionError(
     `The arguments do not fit tool "${name}" of server "${server}"; nothing was sent. Correct them and call again:\n${lines}`,
     { code: "invalid_arguments", server, maybeExecuted: false, data: { tool: name, issues: wrong } },
   );
+}
+
+/**
+ * The arguments without those that are null and that a header repeats: such a header is left out then, so null means "not
+ * given" there (2026-07-28, parameter headers). Undefined when there are none.
+ */
+function withoutNullHeaders(schema: JsonObject | undefined, args: Readonly<Record<string, unknown>>) {
+  const properties = isRecord(schema?.properties) ? schema.properties : {};
+  const absent = Object.keys(args).filter((key) => {
+    const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    return args[key] === null && isRecord(property) && "x-mcp-header" in property;
+  });
+  if (absent.length === 0) return undefined;
+  return Object.fromEntries(Object.entries(args).filter(([key]) => !absent.includes(key)));
 }
 
 function onWire(args: Readonly<Record<string, unknown>>): unknown {

@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Connection } from "./connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "./connection/deadline.ts";
-import type { Exchange } from "./connection/exchange.ts";
+import { ANY_RESULT, type Exchange } from "./connection/exchange.ts";
 import type { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { type Emit, progressEvent } from "./events.ts";
@@ -15,7 +15,10 @@ import type { PeerAnswers } from "./peer-requests.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
 import { jsonSize, tooLarge } from "./size.ts";
-import type { CallDriver, ClientEvents, ElicitationHandler, EventSource, ReadOptions } from "./types.ts";
+import type { CallDriver, ReadOptions } from "./types/calls.ts";
+import type { ClientEvents, EventSource } from "./types/events.ts";
+import type { ElicitationHandler } from "./types/questions.ts";
+import { refusalAsQuestions, type Visits } from "./url-refusals.ts";
 
 /** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */
 export const IDLE_MS = 60_000;
@@ -28,6 +31,7 @@ export interface WireContext {
   readonly events: ClientEvents;
   readonly elicitation: ElicitationHandler | "interrupt" | undefined;
   readonly peers: PeerAnswers;
+  readonly visits: Visits;
   readonly logLevel: LoggingLevel;
   readonly maxResultBytes: number;
   readonly options: Pick<ReadOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog">;
@@ -45,8 +49,8 @@ export interface WireRequest {
   readonly meta: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
   readonly source: EventSource;
-  /** Where the SDK takes a tool's parameter headers from. */
-  readonly definition?: () => Tool;
+  /** Where the SDK takes a tool's parameter headers from; none for a tool without. */
+  readonly definition?: () => Tool | undefined;
 }
 
 /** The answer as it came, or questions. */
@@ -97,13 +101,10 @@ async function sendOn(
         // only to have the SDK ask for progress; it is taken from the exchange
         onprogress: () => {},
       };
-      if (method !== "tools/call") return connection.sdk.request({ method, params } as never, how); // one of the protocol's own
       const toolDefinition = request.definition?.();
+      if (!toolDefinition) return connection.sdk.request({ method, params }, ANY_RESULT, how);
       // the SDK sends what a retry carries but its type for a first sending lacks it
-      return connection.sdk.callTool(params as unknown as CallToolRequest["params"], {
-        ...how,
-        ...(toolDefinition && { toolDefinition }),
-      });
+      return connection.sdk.callTool(params as unknown as CallToolRequest["params"], { ...how, toolDefinition });
     });
     const given = exchange.raw ?? (answer as Record<string, unknown>); // a result is an object
     if (jsonSize(given, maxResultBytes) > maxResultBytes) throw tooLarge(server.name, request.what, maxResultBytes);
@@ -153,5 +154,10 @@ export async function sendRequest(
     return inTurn ? server.turn(use) : use();
   };
   // the signal must also end the wait for a connection
-  return withSignal(run(), signal, () => cancelled(server.name, what, signal.reason, sent));
+  const asked = run().catch((error: unknown) => {
+    const questions = refusalAsQuestions(error);
+    if (questions) return questions;
+    throw error;
+  });
+  return withSignal(asked, signal, () => cancelled(server.name, what, signal.reason, sent));
 }

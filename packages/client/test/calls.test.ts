@@ -2,7 +2,6 @@ import { ConnectionError, deserializeError, serializeError } from "@tenon/core";
 import { afterEach, describe, expect, it } from "vitest";
 import {
   type CallDriver,
-  type Client,
   createClient,
   type ElicitationAnswer,
   type Interceptor,
@@ -10,7 +9,10 @@ import {
   renderText,
   type WireResult,
 } from "../src/index.ts";
-import { type Listening, legacy, listen, modern, stub } from "./servers.ts";
+import { type Listening, legacy, listen, modern } from "./servers.ts";
+import { closeAfterEach, connect, start as startStub, stubHttp } from "./stub/index.ts";
+
+closeAfterEach();
 
 let cleanup: (() => unknown)[] = [];
 afterEach(async () => {
@@ -26,7 +28,7 @@ async function start(server: Promise<Listening>): Promise<Listening> {
   cleanup.push(() => listening.kill());
   return listening;
 }
-const ok = (text: string) => ({ resultType: "complete", content: [{ type: "text", text }] });
+const ok = (text: string) => ({ content: [{ type: "text", text }] });
 
 describe("interceptors", () => {
   it("run in order, see the frozen request, and may change it, repeat it or answer themselves", async () => {
@@ -175,12 +177,13 @@ describe("rounds", () => {
   });
 
   it("with a state only are sent again as they came", async () => {
-    const server = await start(
-      stub((_, params) =>
-        params.requestState === "s2" ? ok("done") : asks(undefined, params.requestState ? "s2" : "s1"),
-      ),
+    const server = await startStub(
+      stubHttp({
+        onCall: ({ params }) =>
+          params.requestState === "s2" ? ok("done") : asks(undefined, params.requestState ? "s2" : "s1"),
+      }),
     );
-    const client = keep(createClient({ servers: { s: { url: server.url } } }));
+    const client = connect({ s: server.config });
     expect(renderText((await client.callTool("s", "t")).content)).toBe("done");
   });
 
@@ -189,17 +192,18 @@ describe("rounds", () => {
       method: "elicitation/create",
       params: { message: "?", requestedSchema: { type: "object", properties: {} } },
     };
-    const server = await start(
-      stub((_, params) =>
-        asks({ q: params.name === "sampling" ? { method: "sampling/createMessage", params: {} } : question }),
-      ),
+    const server = await startStub(
+      stubHttp({
+        onCall: ({ params }) =>
+          asks({ q: params.name === "sampling" ? { method: "sampling/createMessage", params: {} } : question }),
+      }),
     );
     let asked = 0;
     const elicitation = () => {
       asked++;
       return { action: "accept" as const };
     };
-    const client = keep(createClient({ servers: { s: { url: server.url } }, elicitation }));
+    const client = connect({ s: server.config }, { elicitation });
     await expect(client.callTool("s", "t")).rejects.toMatchObject({ code: "too_many_rounds" });
     expect(asked).toBe(11);
     await expect(client.callTool("s", "sampling")).rejects.toMatchObject({ code: "unsupported_question" });
@@ -208,28 +212,23 @@ describe("rounds", () => {
 
 describe("answers that break the rules", () => {
   it("fail their own call only; unknown content is kept", async () => {
-    const server = await start(
-      stub((_, { name }) => {
-        if (name === "202") return new Response(null, { status: 202 });
-        if (name === "cut") return new Response(": hi\n\n", { headers: { "content-type": "text/event-stream" } });
-        if (name === "500") return new Response("broken", { status: 500 });
-        if (name === "html") return new Response("<html>", { headers: { "content-type": "text/html" } });
-        if (name === "text") return { resultType: "complete", content: "hello" };
-        if (name === "structured") return { resultType: "complete", structuredContent: { a: 1 } };
-        return {
-          resultType: "complete",
-          content: [
-            { type: "hologram", depth: 3 },
-            { type: "text", text: "ok" },
-          ],
-        };
+    const server = await startStub(
+      stubHttp({
+        onCall: ({ params }, reply) => {
+          if (params.name === "500") return reply.http(500, {}, "broken");
+          if (params.name === "html") return reply.http(200, { "content-type": "text/html" }, "<html>");
+          if (params.name === "text") return { content: "hello" };
+          if (params.name === "structured") return { structuredContent: { a: 1 } };
+          return {
+            content: [
+              { type: "hologram", depth: 3 },
+              { type: "text", text: "ok" },
+            ],
+          };
+        },
       }),
     );
-    const client = keep(createClient({ servers: { s: { url: server.url } } }));
-    const began = Date.now();
-    await expect(client.callTool("s", "202")).rejects.toMatchObject({ code: "lost" });
-    await expect(client.callTool("s", "cut")).rejects.toMatchObject({ code: "lost", maybeExecuted: true });
-    expect(Date.now() - began).toBeLessThan(1_000);
+    const client = connect({ s: server.config });
     await expect(client.callTool("s", "500")).rejects.toMatchObject({ code: "http_error", maybeExecuted: true });
     await expect(client.callTool("s", "html")).rejects.toMatchObject({ code: "bad_answer" });
     await expect(client.callTool("s", "text")).rejects.toMatchObject({ code: "bad_answer" });
@@ -248,104 +247,50 @@ describe("answers that break the rules", () => {
 });
 
 describe("the catalog", () => {
-  const tool = (name: string, more: object = {}) => ({ name, inputSchema: { type: "object" }, ...more });
-  const page = (tools: unknown[], more: object = {}) => ({
-    resultType: "complete",
-    ttlMs: 60_000,
-    cacheScope: "private",
-    tools,
-    ...more,
-  });
-  const lists = (list: (cursor: unknown) => unknown) =>
-    stub((method, params) => (method === "tools/list" ? list(params.cursor) : ok(String(params.name))));
-  const open = (...urls: string[]): Client =>
-    keep(createClient({ servers: Object.fromEntries(urls.map((url, i) => [`s${i + 1}`, { url }])) }));
+  const param = (type: string) => ({ type: "object", properties: { p: { type, "x-mcp-header": "P" } } });
 
-  it("leaves out and reports malformed tools, keeps the rest", async () => {
-    const header = (type: string) => ({
-      inputSchema: { type: "object", properties: { p: { type, "x-mcp-header": "P" } } },
-    });
-    const server = await start(
-      lists(() =>
-        page([{ name: "a" }, tool("good"), 7, tool("good"), tool("b", header("object")), tool("h", header("string"))]),
-      ),
-    );
-    const client = open(server.url);
-    expect((await client.listTools()).map(({ wireName }) => wireName)).toEqual(["good", "h"]);
+  it("leaves out and reports a tool with a parameter that cannot be a header; a right one becomes one", async () => {
+    const tools = [
+      { name: "b", inputSchema: param("object") },
+      { name: "h", inputSchema: param("string") },
+    ];
+    const server = await startStub(stubHttp({ tools }));
+    const client = connect({ s: server.config });
+    expect((await client.listTools()).map(({ wireName }) => wireName)).toEqual(["h"]);
     expect(client.servers()[0]?.problems).toEqual([
-      { tool: "a", reason: "it has no inputSchema object" },
-      { tool: "#3", reason: "the definition is not an object" },
-      { tool: "good", reason: "the server lists it twice, with one definition" },
       { tool: "b", reason: "p: x-mcp-header is allowed on string, integer, boolean only" },
     ]);
-    await client.callTool("s1", "h", { p: "v" });
+    await client.callTool("s", "h", { p: "v" });
     expect(server.requests.at(-1)?.headers["mcp-param-p"]).toBe("v");
   });
 
-  it("asks for the definition when the server wants a parameter as a header", async () => {
-    const param = tool("h", {
-      inputSchema: { type: "object", properties: { p: { type: "string", "x-mcp-header": "P" } } },
-    });
-    const server = await start(
-      stub((method, _, request) => {
-        if (method === "tools/list") return page([param]);
-        if (request.headers.get("mcp-param-p")) return ok("with header");
-        const error = { code: -32_020, message: "header mismatch" };
-        return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 400 });
+  it("is asked for anew when the server wants a parameter as a header that was none before", async () => {
+    let schema: object = { type: "object" };
+    const server = await startStub(
+      stubHttp({
+        tools: () => [{ name: "h", inputSchema: schema }],
+        onCall: ({ headers }, reply) => {
+          if (headers["mcp-param-p"]) return ok("with header");
+          const error = { code: -32_020, message: "header mismatch" };
+          reply.http(400, { "content-type": "application/json" }, JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+        },
       }),
     );
-    const client = open(server.url);
-    expect(renderText((await client.callTool("s1", "h", { p: "v" })).content)).toBe("with header");
+    const client = connect({ s: server.config });
+    await client.listTools();
+    schema = param("string");
+    expect(renderText((await client.callTool("s", "h", { p: "v" })).content)).toBe("with header");
+    expect(server.count("tools/list")).toBe(2);
   });
 
-  it("gives legal names and calls the original", async () => {
-    const names = ["admin.tools/list", "x".repeat(90), "weather 北京"];
-    const server = await start(lists(() => page(names.map((name) => tool(name)))));
-    const client = open(server.url);
-    const tools = await client.listTools();
-    expect(tools.every(({ name }) => /^[A-Za-z0-9_-]{1,64}$/.test(name))).toBe(true);
-    expect(new Set(tools.map(({ name }) => name)).size).toBe(3);
-    expect((await open(server.url).listTools()).map(({ name }) => name)).toEqual(tools.map(({ name }) => name));
-    const [admin] = tools;
-    expect(renderText((await client.dispatch(admin?.name ?? "")).content)).toBe("admin.tools/list");
-  });
-
-  it("keeps tools of one name on two servers apart; plain naming refuses and names both", async () => {
-    const one = await start(lists(() => page([tool("echo"), tool("only")])));
-    const two = await start(lists(() => page([tool("echo")])));
-    const client = open(one.url, two.url);
+  it("keeps the names of all its servers, whichever are asked, and says what a wrong one may mean", async () => {
+    const one = await startStub(stubHttp({ tools: ["echo", "only"] }));
+    const two = await startStub(stubHttp({ tools: ["echo"] }));
+    const client = connect({ s1: one.config, s2: two.config });
     expect((await client.listTools()).map(({ name }) => name)).toEqual(["mcp_s1_echo", "mcp_s1_only", "mcp_s2_echo"]);
     expect((await client.listTools("s2")).map(({ name }) => name)).toEqual(["mcp_s2_echo"]);
     await expect(client.dispatch("mcp_s1_ecko")).rejects.toThrow(/did you mean "mcp_s1_echo"/);
     await expect(client.dispatch("zzz")).rejects.toMatchObject({ name: "ConfigError", code: "unknown_tool" });
     await expect(client.callTool("s3", "echo")).rejects.toThrow(/there is no server "s3"; did you mean "s1"/);
-    const plain = keep(createClient({ servers: { a: { url: one.url }, b: { url: two.url } }, naming: "plain" }));
-    await expect(plain.listTools()).rejects.toThrow(/"echo" of server "a" and "echo" of server "b"/);
-  });
-
-  it("follows an empty cursor and cuts a loop", async () => {
-    const pages = await start(
-      lists((cursor) => (cursor === undefined ? page([tool("a")], { nextCursor: "" }) : page([tool("b")]))),
-    );
-    expect((await open(pages.url).listTools()).map(({ wireName }) => wireName)).toEqual(["a", "b"]);
-    const loop = await start(lists(() => page([tool("a")], { nextCursor: "same" })));
-    const client = open(loop.url);
-    expect(await client.listTools()).toEqual([]);
-    expect(client.servers()[0]?.error?.code).toBe("pagination_loop");
-    const strict = keep(createClient({ servers: { s: { url: loop.url, required: true } } }));
-    await expect(strict.listTools()).rejects.toMatchObject({ name: "ProtocolError", code: "pagination_loop" });
-  });
-
-  it("is cached while the server says so", async () => {
-    const kept = await start(lists(() => page([tool("a")])));
-    const client = open(kept.url);
-    await client.listTools();
-    await client.listTools();
-    expect(kept.requests.filter(({ body }) => body.method === "tools/list")).toHaveLength(1);
-    const stale = await start(lists(() => page([tool("a")], { ttlMs: 0 })));
-    const other = open(stale.url);
-    await other.listTools();
-    await other.listTools();
-    expect(stale.requests.filter(({ body }) => body.method === "tools/list")).toHaveLength(2);
   });
 });

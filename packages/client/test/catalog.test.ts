@@ -66,6 +66,20 @@ describe.each(STUBS)("the tools of a server over %s", (_, stub) => {
     expect(await client.callTool("s", "good")).toMatchObject({ isError: false });
   });
 
+  it("are left out and reported where they can only run as a task; those that may stay", async () => {
+    const task = (taskSupport: string) => ({ execution: { taskSupport } });
+    const server = await start(
+      stub({
+        tools: [tool("research", task("required")), tool("report", task("optional")), tool("read", task("forbidden"))],
+      }),
+    );
+    const client = one(server);
+    expect(names(await client.listTools())).toEqual(["read", "report"]);
+    expect(client.servers()[0]?.problems).toEqual([
+      { tool: "research", reason: "it can only run as a task, which this client does not do" },
+    ]);
+  });
+
   it("C3: come from all pages, an empty cursor included; a loop is cut with a typed error", async () => {
     const pages = await start(
       stub({

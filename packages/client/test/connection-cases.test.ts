@@ -190,6 +190,25 @@ describe.each(ALL_STUBS)("B4: 30 MB of text in one result, over %s, revision %s"
   });
 });
 
+describe.each(ALL_STUBS)("forty calls at once, over %s, revision %s", (_, __, stub) => {
+  it("all come back, and node warns of nothing", async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error) => void warnings.push(message);
+    process.on("warning", onWarning);
+    try {
+      const server = await start(stub({ delayMs: 20 }));
+      const client = connect({ s: server.config });
+      await client.listTools();
+      const results = await Promise.all(Array.from({ length: 40 }, (_none, n) => client.callTool("s", "t", { n })));
+      expect(results.map(({ content }) => renderText(content))).toEqual(results.map((_none, n) => `{"n":${n}}`));
+      await new Promise((resolve) => setTimeout(resolve, 20)); // warnings come a little later
+    } finally {
+      process.off("warning", onWarning);
+    }
+    expect(warnings).toEqual([]);
+  });
+});
+
 describe.each(STUBS)("over %s, between the messages", (transport, stub) => {
   it("words that are no message are passed over", async () => {
     if (transport === "http") return;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Client, createClient, type ElicitationRequest, type EventSource, renderText } from "../src/index.ts";
-import type { ToolResult } from "../src/types.ts";
+import type { ToolResult } from "../src/types/calls.ts";
 import { type Listening, legacy, legacyHandler, listen, modern } from "./servers.ts";
 
 let cleanup: (() => unknown)[] = [];

@@ -219,6 +219,26 @@ describe("resources", () => {
   });
 });
 
+describe.each(STUBS)("an answer over %s that does not say what kind it is", (_, stub) => {
+  it("is a complete one, for prompts, resources and tools", async () => {
+    const unsaid = { resultType: undefined };
+    const server = await start(
+      stub({
+        capabilities,
+        on: {
+          "prompts/get": () => ({ ...unsaid, messages: [{ role: "user", content: { type: "text", text: "hello" } }] }),
+          "resources/read": ({ params }) => ({ ...unsaid, ...contents(params.uri, "text") }),
+        },
+        onCall: () => ({ ...unsaid, content: [{ type: "text", text: "done" }] }),
+      }),
+    );
+    const client = one(server);
+    expect(await client.getPrompt("s", "p")).toEqual([{ role: "user", content: { type: "text", text: "hello" } }]);
+    expect((await client.readResources("s", ["a://b"]))[0]?.asString()).toBe("text");
+    expect(await client.callTool("s", "t")).toMatchObject({ isError: false, content: [{ text: "done" }] });
+  });
+});
+
 describe("a prompt", () => {
   it("with content of a kind nobody knows is kept; one without a role fails", async () => {
     const hologram = { type: "hologram", depth: 3 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ClientOptions, renderText } from "../src/index.ts";
-import type { ToolResult } from "../src/types.ts";
+import type { ToolResult } from "../src/types/calls.ts";
 import { ALL_STUBS, closeAfterEach, connect, STUBS, type Stub, start, stubHttp } from "./stub/index.ts";
 
 closeAfterEach();
@@ -33,6 +33,15 @@ describe.each(ALL_STUBS)("arguments for a server over %s (%s)", (_, era, stub) =
     expect(server.count("tools/call")).toBe(2);
     const [listed] = await client.listTools();
     expect(listed?.inputSchema).toEqual(NULLABLE);
+  });
+
+  it("that a header repeats may be null, which means not given; others may not", async () => {
+    const schema = input({ region: { type: "string", "x-mcp-header": "Region" }, n: { type: "integer" } });
+    const server = await start(stub({ era, tools: [tool("t", schema)] }));
+    const client = open(server);
+    expect(await client.callTool("s", "t", { region: null, n: 1 })).toMatchObject({ isError: false });
+    expect(textOf(await client.callTool("s", "t", { region: null, n: null }))).toContain("- n: must be integer");
+    expect(server.count("tools/call")).toBe(1);
   });
 
   it("A2: choose one of several shapes", async () => {
@@ -99,6 +108,11 @@ describe("a schema from a server", () => {
     const schema = input({ p: { type: "string", format: "moon-phase", pattern: "^[\\w-.]+$" } });
     expect(await call(schema, { p: "a-b.c" })).toMatchObject({ isError: false, problems: [] });
     expect((await call(schema, { p: "a b" })).text).toContain("- p: must match pattern");
+  });
+
+  it("may call itself asynchronous: it is checked like any other", async () => {
+    const { text } = await call({ ...input({ p: { type: "string" } }), $async: true }, { p: 1 });
+    expect(text).toContain("- p: must be string, got 1");
   });
 
   it("is used without a pattern that is none here, and without what depends on it", async () => {
@@ -278,4 +292,54 @@ describe.each(STUBS)("results of a server over %s", (transport, stub) => {
     const patient = open(server, { maxResultBytes: 40_000_000 });
     expect(textOf(await patient.callTool("s", "t"))).toHaveLength(30_000_000);
   }, 60_000);
+});
+
+describe("a schema of the kind that", () => {
+  const outcome = async (schema: object, args: Record<string, unknown>) => {
+    const server = await start(stubHttp({ tools: [tool("t", schema)] }));
+    const client = open(server);
+    const tools = await client.listTools();
+    const result = await client.callTool("s", "t", args);
+    return { tools, result, text: textOf(result), problems: client.servers()[0]?.problems };
+  };
+
+  it.each([19.99, 0.07, 4.35, 1e6, 0])("asks for multiples of 0.01 takes %s", async (a) => {
+    const schema = input({ a: { type: "number", multipleOf: 0.01 } });
+    expect((await outcome(schema, { a })).result.isError).toBe(false);
+    expect((await outcome(schema, { a: 0.005 })).text).toContain("a: must be multiple of 0.01, got 0.005");
+  });
+
+  it("refers to its own root is checked on every level", async () => {
+    const node = input({ value: { type: "integer" }, child: { $ref: "#" } });
+    const found = await outcome(node, { child: { child: { value: "x" } } });
+    expect(found.text).toContain('child.child.value: must be integer, got "x"');
+    expect(found.problems).toEqual([]);
+  });
+
+  it("has no type is used as an object's, and that is reported", async () => {
+    const schema = { $ref: "#/$defs/Input", $defs: { Input: input({ a: {} }, { required: ["a"] }) } };
+    const found = await outcome(schema, {});
+    expect(found.tools[0]?.inputSchema).toEqual({ type: "object", ...schema });
+    expect(found.text).toContain("a: required, but missing");
+    expect(found.problems).toEqual([{ tool: "t", reason: 'its inputSchema has no "type"; it is taken for "object"' }]);
+  });
+
+  it("allows fifty thousand values is refused with a message that can be read", async () => {
+    const values = Array.from({ length: 50_000 }, (_, n) => `v${n}`);
+    const { text } = await outcome(input({ a: { enum: values } }), { a: "x" });
+    expect(text).toMatch(/a: must be one of "v0", "v1", .* and \d+ more, got "x"/);
+    expect(text.length).toBeLessThan(2_000);
+  });
+
+  it("takes long to compile does not cost its tool", async () => {
+    const properties = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`p${n}`, { type: "string" }]));
+    expect((await outcome(input(properties), { p1: "x" })).result.isError).toBe(false);
+  });
+});
+
+it("a tool whose outputSchema is null has none", async () => {
+  const server = await start(stubHttp({ tools: [tool("t", { type: "object" }, { outputSchema: null })] }));
+  const client = open(server);
+  expect((await client.listTools()).map(({ wireName }) => wireName)).toEqual(["t"]);
+  expect(client.servers()[0]?.problems).toEqual([]);
 });

@@ -154,39 +154,6 @@ export function legacyHandler(make: () => McpServer = makeServer): (request: Req
   };
 }
 
-/** Answers raw JSON-RPC: `answer` returns a result, a response, or undefined for "method not found". */
-export function stub(
-  answer: (method: string, params: Record<string, unknown>, request: Request) => unknown,
-  port?: number,
-): Promise<Listening> {
-  return listen(async (request) => {
-    if (request.method !== "POST") return new Response(null, { status: 405 });
-    const {
-      id,
-      method,
-      params = {},
-    } = (await request.json()) as {
-      id?: unknown;
-      method: string;
-      params?: Record<string, unknown>;
-    };
-    if (id === undefined) return new Response(null, { status: 202 });
-    const discover = {
-      resultType: "complete",
-      supportedVersions: ["2026-07-28"],
-      capabilities: { tools: {} },
-      ttlMs: 0,
-      cacheScope: "private",
-    };
-    const result = method === "server/discover" ? discover : await answer(method, params, request);
-    if (result instanceof Response) return result;
-    if (result === undefined) {
-      return Response.json({ jsonrpc: "2.0", id, error: { code: -32601, message: "no" } }, { status: 404 });
-    }
-    return Response.json({ jsonrpc: "2.0", id, result });
-  }, port);
-}
-
 /** The configuration of a server as a child process. */
 export function child(...args: string[]): StdioServerConfig {
   const file = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Client, createClient, type EventSource, renderText } from "../src/index.ts";
-import type { ToolResult } from "../src/types.ts";
+import type { ToolResult } from "../src/types/calls.ts";
 import { child, isAlive } from "./servers.ts";
 
 const clients: Client[] = [];

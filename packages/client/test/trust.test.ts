@@ -16,7 +16,8 @@ import {
   type FirstUse,
   readLock,
 } from "../src/index.ts";
-import { child, type Listening, modern, stub } from "./servers.ts";
+import { child, modern } from "./servers.ts";
+import { type HttpStub, stubHttp } from "./stub/index.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 function using<T extends { close(): Promise<unknown> } | { kill(): Promise<unknown> }>(thing: T): T {
@@ -45,20 +46,23 @@ interface Offer {
 /** A server whose tools a test may change while it runs; it counts the calls it got. */
 async function changeable(
   ...tools: Offer[]
-): Promise<{ url: string; tools: Offer[]; calls: string[]; server: Listening }> {
+): Promise<{ url: string; tools: Offer[]; calls: string[]; server: HttpStub }> {
   const state = { tools, calls: [] as string[] };
   const server = using(
-    await stub((method, params) => {
-      if (method === "tools/list") {
-        const listed = state.tools.map((tool) => ({ inputSchema: { type: "object" }, ...tool }));
-        return { resultType: "complete", tools: listed, ttlMs: 0, cacheScope: "private" };
-      }
-      if (method !== "tools/call") return undefined;
-      state.calls.push(String(params.name));
-      return { resultType: "complete", content: [{ type: "text", text: "ok" }] };
+    await stubHttp({
+      on: {
+        "tools/list": () => ({
+          tools: state.tools.map((tool) => ({ inputSchema: { type: "object" }, ...tool })),
+          ttlMs: 0,
+        }),
+      },
+      onCall: ({ params }) => {
+        state.calls.push(String(params.name));
+        return { content: [{ type: "text", text: "ok" }] };
+      },
     }),
   );
-  return Object.assign(state, { url: server.url, server });
+  return Object.assign(state, { url: server.config.url, server });
 }
 
 const send: Offer = { name: "send", description: "Sends a mail" };
@@ -226,21 +230,22 @@ describe("grants of a server", () => {
 
 describe("a server that sends a person to an address", () => {
   async function asked(url: string, expectHosts?: string[]) {
-    const { url: endpoint } = using(
-      await stub((method, params) => {
-        if (method !== "tools/call") return undefined;
-        if ("inputResponses" in params) return { resultType: "complete", content: [{ type: "text", text: "done" }] };
-        const elicit = {
-          method: "elicitation/create",
-          params: { mode: "url", message: "Sign in", url, elicitationId: "1" },
-        };
-        return { resultType: "input_required", inputRequests: { q: elicit } };
+    const { config } = using(
+      await stubHttp({
+        onCall: ({ params }) => {
+          if ("inputResponses" in params) return { content: [{ type: "text", text: "done" }] };
+          const elicit = {
+            method: "elicitation/create",
+            params: { mode: "url", message: "Sign in", url, elicitationId: "1" },
+          };
+          return { resultType: "input_required", inputRequests: { q: elicit } };
+        },
       }),
     );
     const seen: ElicitationRequest[] = [];
     const client = using(
       createClient({
-        servers: { s: { url: endpoint, ...(expectHosts && { expectHosts }) } },
+        servers: { s: { ...config, ...(expectHosts && { expectHosts }) } },
         elicitation: (question) => {
           seen.push(question);
           return { action: "accept" };
@@ -298,6 +303,8 @@ describe("a child process", () => {
     // stands in for docker: writes down what it was given, then runs the server like a container would
     const record = join(folder, "argv.json");
     const docker = join(folder, "docker");
+    // whatever the folders above say
+    await writeFile(join(folder, "package.json"), '{ "type": "commonjs" }');
     await writeFile(
       docker,
       `#!${process.execPath}

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConnectionError, deserializeError, isRetryable, serializeError } from "./errors.ts";
 import { canonicalJson, digest, toJson } from "./json.ts";
@@ -54,6 +55,51 @@ describe("canonical JSON", () => {
   it("sorts keys at every depth, so equal values have equal digests", () => {
     expect(canonicalJson({ b: [{ d: 1, c: "é" }], a: 1e21 })).toBe('{"a":1e+21,"b":[{"c":"é","d":1}]}');
     expect(digest({ a: 1, b: 2 })).toBe(digest({ b: 2, a: 1 }));
+  });
+  it("is what RFC 8785 shows", () => {
+    const text = String.raw`{
+      "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001, -0],
+      "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+      "literals": [null, true, false]
+    }`;
+    expect(canonicalJson(JSON.parse(text))).toBe(
+      String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27,0],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
+    );
+    const keys = { "€": 1, "\r": 2, "\ufb33": 3, "1": 4, "😀": 5, "\u0080": 6, ö: 7 };
+    expect(Object.keys(JSON.parse(canonicalJson(keys)))).toEqual(["1", "\r", "\u0080", "ö", "€", "😀", "\ufb33"]);
+    expect(canonicalJson(keys)).toMatch(/^\{"\\r":2,"1":4,"\u0080":6/);
+  });
+  it("means the same value, does not depend on the order of keys, and is the same when done again", () => {
+    const shuffled = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(shuffled);
+      if (typeof value !== "object" || value === null) return value;
+      return Object.fromEntries(
+        Object.entries(value)
+          .reverse()
+          .map(([key, item]) => [key, shuffled(item)]),
+      );
+    };
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: "grapheme" }), (value) => {
+        const text = canonicalJson(value);
+        expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
+        expect(canonicalJson(JSON.parse(text))).toBe(text);
+        expect(canonicalJson(shuffled(value))).toBe(text);
+      }),
+    );
+  });
+  it("writes every number so that it is read as the same number", () => {
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (n) => {
+        expect(JSON.parse(canonicalJson([n]))[0]).toBe(n || 0);
+        expect(canonicalJson([n])).toBe(`[${String(n || 0)}]`);
+      }),
+    );
+  });
+  it("refuses half a surrogate pair, which cannot be signed, and names the place", () => {
+    expect(() => canonicalJson({ a: ["x\ud800"] })).toThrow("value.a[0] is a text with half a surrogate pair");
+    expect(() => canonicalJson({ "\udc00": 1 })).toThrow("half a surrogate pair");
+    expect(digest({ a: "x\ud800" })).toHaveLength(43);
   });
 });
 

@@ -7,6 +7,8 @@ const MAX_DEPTH = 64;
 const MAX_ERRORS = 1_000;
 /** One issue per wrong field is plenty; a list of ten thousand wrong items must not become ten thousand objects. */
 const MAX_ISSUES = 50;
+/** Characters of the values that an enum allows, in a message. */
+const MAX_LIST = 1_000;
 
 const ONE = new Set(
   "additionalProperties unevaluatedProperties propertyNames items contains unevaluatedItems not if then else contentSchema".split(
@@ -111,7 +113,19 @@ function pathOf(error: AjvError): PropertyKey[] {
   return path;
 }
 
-const oneOf = (values: readonly unknown[]): string => values.map((value) => JSON.stringify(value)).join(", ");
+/** The values of an enum; of a long one the first, so that whoever reads the message can still read it. */
+function oneOf(values: readonly unknown[]): string {
+  const shown: string[] = [];
+  let length = 0;
+  for (const value of values) {
+    const text = JSON.stringify(value) ?? "undefined";
+    if (shown.length > 0 && length + text.length > MAX_LIST) break;
+    shown.push(text.length > MAX_LIST ? `${text.slice(0, MAX_LIST)}…` : text);
+    length += text.length + 2;
+  }
+  const left = values.length - shown.length;
+  return shown.join(", ") + (left > 0 ? ` and ${left} more` : "");
+}
 
 function messageOf({ keyword, params, message }: AjvError): string {
   switch (keyword) {

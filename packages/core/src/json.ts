@@ -68,20 +68,47 @@ export function toJson(value: unknown, path = "value"): Json {
   return convert(value, path, []) ?? null;
 }
 
-/** Canonical JSON text (RFC 8785): keys sorted by UTF-16 code units, no white space. */
-export function canonicalJson(value: unknown): string {
-  const write = (json: Json): string => {
-    if (Array.isArray(json)) return `[${json.map(write).join(",")}]`;
-    if (json === null || typeof json !== "object") return JSON.stringify(json);
-    const keys = Object.keys(json).sort();
-    return `{${keys.map((key) => `${JSON.stringify(key)}:${write(json[key] as Json)}`).join(",")}}`; // key is from json
-  };
-  return write(toJson(value));
+/** Half a surrogate pair, which no UTF-8 can carry. */
+const LONE = /\p{Surrogate}/u;
+
+function canonical(json: Json): string {
+  if (Array.isArray(json)) return `[${json.map(canonical).join(",")}]`;
+  if (json === null || typeof json !== "object") return JSON.stringify(json);
+  const keys = Object.keys(json).sort(); // by UTF-16 code units
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(json[key] as Json)}`).join(",")}}`; // key is from json
 }
 
-/** SHA-256 of the canonical JSON of `value`, base64url, 43 characters. */
+function refuseLone(json: Json, path: string): void {
+  const refuseText = (text: string): void => {
+    if (LONE.test(text)) refuse(path, "a text with half a surrogate pair", "repair the text");
+  };
+  if (typeof json === "string") refuseText(json);
+  else if (Array.isArray(json)) for (const [i, item] of json.entries()) refuseLone(item, `${path}[${i}]`);
+  else if (isRecord(json)) {
+    for (const [key, item] of Object.entries(json)) {
+      refuseText(key);
+      refuseLone(item, `${path}.${key}`);
+    }
+  }
+}
+
+/**
+ * Canonical JSON text (RFC 8785), the same in every language: keys sorted by UTF-16 code units, numbers as ECMAScript writes
+ * them, no white space. What is signed is its UTF-8.
+ *
+ * @throws JsonError for what `toJson` refuses and for half surrogate pairs
+ */
+export function canonicalJson(value: unknown): string {
+  const json = toJson(value);
+  refuseLone(json, "value");
+  return canonical(json);
+}
+
+/** SHA-256 of the canonical JSON of `value`, base64url, 43 characters. Takes half surrogate pairs, as arguments may have them. */
 export function digest(value: unknown): string {
-  return createHash("sha256").update(canonicalJson(value)).digest("base64url");
+  return createHash("sha256")
+    .update(canonical(toJson(value)))
+    .digest("base64url");
 }
 
 /** Narrowing for data that came over the wire: a JSON object, not an array. */

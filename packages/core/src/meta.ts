@@ -1,5 +1,7 @@
 /** Keys of `_meta` that Tenon reads and writes. The prefix is reserved by reverse DNS as the revision asks. */
 export const META = {
+  /** Who asks, in which session and trace: the context of a request, as its server's contract declares it. */
+  context: "dev.tenon/context",
   /** A string that names one intended effect; a server that honours it runs the effect once. */
   idempotencyKey: "dev.tenon/idempotency-key",
   /** True on an answer that repeats a recorded outcome instead of running the tool again. */

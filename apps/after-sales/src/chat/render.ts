@@ -39,8 +39,15 @@ function lineOf(event: RunEvent, t: Texts, serverTitle: (server: string) => stri
         : undefined;
     case "superseded":
       return t.chat.superseded;
+    // shown elsewhere, or of no use in a terminal
     case "text":
     case "question":
+    case "reasoning":
+    case "text-end":
+    case "call-start":
+    case "call-args":
+    case "call-end":
+    case "state":
       return undefined;
   }
 }

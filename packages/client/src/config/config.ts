@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { ConfigError, isRecord, shownValue } from "@tenon/core";
-import type { ClientOptions, ServerConfig } from "../types.ts";
+import type { ClientOptions } from "../types/client.ts";
+import type { ServerConfig } from "../types/servers.ts";
 import { type ConfigDocument, checkKey, configError, type KeyPath, parseDocumentText, pathText } from "./document.ts";
 import { TOP_FOREIGN, TOP_KEYS } from "./keys.ts";
 import { type ConfigWarning, type EntryContext, folderOf, isDisabled, readServer } from "./servers.ts";

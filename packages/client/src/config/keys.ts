@@ -25,7 +25,7 @@ export const TOP_FOREIGN = [
 ];
 
 /** What a server's entry may say besides the options of `createClient`. */
-export const ENTRY_KEYS = ["type", "transport", "transportType", "disabled", "enabled", "timeout", "envFile"] as const;
+const ENTRY_KEYS = ["type", "transport", "transportType", "disabled", "enabled", "timeout", "envFile"] as const;
 /** Other programs' names for a key of ours. */
 export const ALIASES: Readonly<Record<string, string>> = { serverUrl: "url", httpUrl: "url" };
 /** Keys of other programs that change nothing here: descriptions, and consent this program does not take from a file. */

@@ -3,7 +3,7 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { ConfigError, didYouMean, isRecord, shownValue, TenonError } from "@tenon/core";
 import { checkServer } from "../options.ts";
-import type { ServerConfig } from "../types.ts";
+import type { ServerConfig } from "../types/servers.ts";
 import { type ConfigDocument, checkKey, configError, type KeyPath, pathText } from "./document.ts";
 import { ALIASES, ALL_KEYS, COMMAND_KEYS, FOREIGN, SELECTING, TYPES, URL_KEYS } from "./keys.ts";
 

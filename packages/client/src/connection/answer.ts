@@ -1,5 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Dispatcher } from "undici";
+import { eventReader } from "./event-reader.ts";
+import { readBody } from "./unreadable.ts";
 
 /** The part of an HTTP answer that comes first. */
 export interface Head {
@@ -24,31 +26,6 @@ export interface AskOptions {
   readonly onStreamEnd: (error: unknown) => void;
   /** Told when the request goes out, on a socket that is open. */
   readonly onSent?: (() => void) | undefined;
-}
-
-const LF = 10;
-const CR = 13;
-
-/** Counts the bytes of the event that is being received; an empty line ends it. False: it is too large. */
-function eventCounter(limit: number): (chunk: Uint8Array) => boolean {
-  let event = 0;
-  let line = 0;
-  let last = 0;
-  return (chunk) => {
-    let from = 0;
-    for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
-      const length = line + at - from;
-      const before = at > from ? chunk[at - 1] : last;
-      if (event + at - from > limit) return false;
-      event = length === 0 || (length === 1 && before === CR) ? 0 : event + at - from + 1;
-      line = 0;
-      from = at + 1;
-    }
-    line += chunk.length - from;
-    event += chunk.length - from;
-    last = chunk[chunk.length - 1] ?? last;
-    return event <= limit;
-  };
 }
 
 /** An answer as far as the SDK looks at one: cheaper than a `Response`, which is only made for streams. */
@@ -93,7 +70,7 @@ class PlainAnswer {
   }
 
   async json(): Promise<unknown> {
-    return JSON.parse(await this.#text);
+    return readBody(await this.#text);
   }
 }
 
@@ -133,7 +110,7 @@ function textSink(head: Head, options: AskOptions): Sink {
 }
 
 function streamSink(head: Head, options: AskOptions, flow: Dispatcher.DispatchController): Sink {
-  const fits = eventCounter(options.limit);
+  const reader = eventReader(options.limit);
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let over = false;
   const finish = (error: unknown, end: () => void) => {
@@ -162,12 +139,17 @@ function streamSink(head: Head, options: AskOptions, flow: Dispatcher.DispatchCo
     data: (chunk) => {
       // the parser hands out nothing when it is resumed: pausing for that would never end
       if (over || !controller || chunk.length === 0) return true;
-      if (!fits(chunk)) return false;
-      controller.enqueue(chunk);
+      const events = reader.take(chunk);
+      if (!events) return false;
+      for (const event of events) controller.enqueue(event);
       if ((controller.desiredSize ?? 0) <= 0) flow.pause();
       return true;
     },
-    end: () => finish(undefined, () => controller?.close()),
+    end: () =>
+      finish(undefined, () => {
+        controller?.enqueue(reader.rest());
+        controller?.close();
+      }),
     fail: (error) => finish(error, () => controller?.error(error)),
   };
 }

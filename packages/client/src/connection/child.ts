@@ -1,7 +1,7 @@
 import { ChildProcess } from "node:child_process";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { TenonError } from "@tenon/core";
-import type { StdioServerConfig } from "../types.ts";
+import type { StdioServerConfig } from "../types/servers.ts";
 import { MAX_RESPONSE_BYTES, tooLarge } from "./http.ts";
 import { launchOf } from "./launch.ts";
 import { LineBuffer } from "./lines.ts";

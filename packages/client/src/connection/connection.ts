@@ -10,7 +10,7 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
 import type { PeerAnswers } from "../peer-requests.ts";
-import type { HttpServerConfig, ServerConfig } from "../types.ts";
+import type { HttpServerConfig, ServerConfig } from "../types/servers.ts";
 import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
 import { httpTransport, sseTransport } from "./http.ts";
@@ -38,6 +38,8 @@ export interface ConnectionHooks {
   readonly onStderr?: ((server: string, line: string) => void) | undefined;
   /** A server says that its tools changed. */
   onCatalogChanged(server: string): void;
+  /** A server says that a person is done with an address it had asked them to visit; `params` is unchecked. */
+  onVisited(server: string, params: unknown): void;
   /** Further kinds of requests this client answers. */
   readonly peers: PeerAnswers;
   onLog(server: string, message: LoggingMessageNotificationParams, call: ActiveCall | undefined): void;
@@ -137,6 +139,9 @@ export class Connection {
       hooks.onCatalogChanged(server);
     });
     if (hooks.elicitation) {
+      this.sdk.setNotificationHandler("notifications/elicitation/complete", ({ params }) =>
+        hooks.onVisited(server, params),
+      );
       this.sdk.setRequestHandler("elicitation/create", (request, ctx) => {
         const call = currentExchange()?.call;
         return hooks.onQuestion(server, request.params, call ? [call] : [...this.calls], ctx.mcpReq.signal);

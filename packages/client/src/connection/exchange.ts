@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Progress } from "@modelcontextprotocol/client";
-import type { TenonError } from "@tenon/core";
-import type { CallDriver, ClientEvents, EventSource } from "../types.ts";
+import type { Progress, StandardSchemaV1 } from "@modelcontextprotocol/client";
+import { isRecord, type TenonError } from "@tenon/core";
+import type { CallDriver } from "../types/calls.ts";
+import type { ClientEvents, EventSource } from "../types/events.ts";
 import type { Deadline } from "./deadline.ts";
 
 /** A tool call that is on the wire now. */
@@ -32,11 +33,25 @@ export interface Exchange {
   readonly listening?: boolean;
   /** Why the exchange fails, where the SDK would say less. */
   failure?: TenonError;
+  /** What was wrong with the last event of its stream that could not be read. */
+  unreadable?: string;
   /** The raw answer, once it came. */
   raw?: Record<string, unknown>;
   /** Whether the answer to the present POST is an event stream; unknown where the transport is not ours. */
   streaming?: boolean | undefined;
 }
+
+/**
+ * For answers that are taken raw and checked by whoever asked. Named in a request, it also spares the SDK from trying its own
+ * schema out once per request, a twentieth of a call.
+ */
+export const ANY_RESULT: StandardSchemaV1<unknown, Record<string, unknown>> = {
+  "~standard": {
+    version: 1,
+    vendor: "tenon",
+    validate: (value) => (isRecord(value) ? { value } : { issues: [{ message: "the result is not an object" }] }),
+  },
+};
 
 const storage = new AsyncLocalStorage<Exchange>();
 

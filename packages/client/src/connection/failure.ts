@@ -7,6 +7,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { AuthError, ConnectionError, isRecord, ProtocolError, TenonError } from "@tenon/core";
 import { StreamEndedError } from "./transport.ts";
+import { unreadableReason } from "./unreadable.ts";
 
 /** What went wrong, whether the request can have run, and whether the connection is of further use. */
 export interface Failure {
@@ -25,6 +26,9 @@ export interface Target {
   /** True on a connection with a session id of the older revision. */
   readonly session: boolean;
 }
+
+/** Characters of a server's own words in an error. */
+const MAX_SHOWN = 4_000;
 
 const NEVER_CONNECTED = new Set([
   "ECONNREFUSED",
@@ -97,7 +101,8 @@ function refused({ server, what }: Target, code: number, message: string, data: 
     code === ProtocolErrorCode.MissingRequiredClientCapability
       ? " (the server needs something this client does not offer; for questions to a person set `elicitation`)"
       : "";
-  const error = new ProtocolError(`server "${server}" refused ${what}: ${message} (JSON-RPC ${code})${hint}`, {
+  const shown = message.length > MAX_SHOWN ? `${message.slice(0, MAX_SHOWN)}…` : message;
+  const error = new ProtocolError(`server "${server}" refused ${what}: ${shown} (JSON-RPC ${code})${hint}`, {
     code: "rpc_error",
     server,
     data: { code, ...(data !== undefined && { data }) },
@@ -165,12 +170,18 @@ export function classify(thrown: unknown, target: Target): Failure {
       return { error: own, ran: own.maybeExecuted === false ? "no" : "maybe", dead: false };
   }
   if (SdkProtocolError.isInstance(thrown)) {
+    const unreadable = unreadableReason(thrown);
+    if (unreadable !== undefined) return badAnswer(target, unreadable, thrown);
     return refused(target, thrown.code, thrown.message, thrown.data, thrown);
   }
   if (SdkHttpError.isInstance(thrown)) return httpFailure(target, thrown);
   const code = refusalCode(thrown);
   if (code) return { error: unreachable(target, code, thrown), ran: "no", dead: true };
-  if (thrown instanceof StreamEndedError) return lost(target, thrown.message, thrown);
+  if (thrown instanceof StreamEndedError) {
+    return thrown.unreadable === undefined
+      ? lost(target, thrown.message, thrown)
+      : badAnswer(target, `its stream ended after an event that could not be read (${thrown.unreadable})`, thrown);
+  }
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   if (SdkError.isInstance(thrown)) {
     switch (thrown.code) {
@@ -193,5 +204,6 @@ export function classify(thrown: unknown, target: Target): Failure {
     return { error: unreachable(target, "the connection was closed", thrown), ran: "no", dead: true };
   }
   const parsing = thrown instanceof SyntaxError || (thrown instanceof Error && thrown.name === "ZodError");
-  return parsing ? badAnswer(target, message, thrown) : lost(target, message, thrown);
+  const reason = thrown instanceof SyntaxError ? message : "it is no message of the protocol";
+  return parsing ? badAnswer(target, reason, thrown) : lost(target, message, thrown);
 }

@@ -1,6 +1,7 @@
+import { setMaxListeners } from "node:events";
 import { SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { ConnectionError, ProtocolError } from "@tenon/core";
-import type { HttpServerConfig } from "../types.ts";
+import type { HttpServerConfig } from "../types/servers.ts";
 import { type AskOptions, ask, type Head } from "./answer.ts";
 import { currentExchange, type Exchange } from "./exchange.ts";
 import { refusalCode } from "./failure.ts";
@@ -89,11 +90,20 @@ function headersOf(init: RequestInit | undefined, exchange: Exchange | undefined
 }
 
 /** `fetch` for the SDK over kept-alive connections of our own, with redirects, busy servers and sizes decided here. */
-export function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch {
+function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch {
   const { server, pools, onListening } = context;
   const route: Route = pools.route(config);
   const limit = config.maxResponseBytes ?? MAX_RESPONSE_BYTES;
   let listening = 0;
+  let last: AbortSignal | undefined;
+
+  /** On the older revision the SDK gives all requests one signal: one listener each is no leak, however many there are. */
+  const ofRequest = (init: RequestInit | undefined): AbortSignal | undefined => {
+    const signal = init?.signal ?? undefined;
+    if (signal && signal === last) setMaxListeners(0, signal);
+    last = signal;
+    return signal;
+  };
 
   const send = async (url: URL, init: RequestInit | undefined, exchange: Exchange | undefined) => {
     const method = init?.method ?? "GET";
@@ -104,7 +114,7 @@ export function httpFetch(config: HttpServerConfig, context: HttpContext): typeo
       method,
       headers: headersOf(init, exchange),
       body: typeof init?.body === "string" ? init.body : undefined, // the SDK sends texts only
-      signal: init?.signal ?? undefined,
+      signal: ofRequest(init),
       limit,
       tooLarge: () => tooLarge(server, limit),
       onSent: method === "GET" ? () => context.onListen?.("sent") : undefined,

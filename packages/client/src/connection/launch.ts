@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { ConfigError, checkOptions, isRecord, shownValue, visibleText } from "@tenon/core";
-import type { StdioServerConfig } from "../types.ts";
+import type { StdioServerConfig } from "../types/servers.ts";
 
 /** A directory of this machine that a container sees. */
 export interface Mount {

@@ -1,67 +1,16 @@
-import { deserializeMessage, ReadBuffer } from "@modelcontextprotocol/client";
+import { type JSONRPCMessage, parseJSONRPCMessage, ReadBuffer } from "@modelcontextprotocol/client";
+import { IdScanner } from "./id-scanner.ts";
+import { fromBrokenText, readable } from "./unreadable.ts";
+
+export { IdScanner };
 
 const LF = 10;
-const QUOTE = 34;
-const BACKSLASH = 92;
-/** Longest id, or key, that is read from a message that is thrown away. */
-const MAX_TOKEN = 200;
 
-/** Reads the `id` of a JSON-RPC message that passes by in pieces, without keeping the message. */
-export class IdScanner {
-  #depth = 0;
-  #inText = false;
-  #escaped = false;
-  #key = "";
-  #token = "";
-  #isValue = false;
-  #id: string | number | undefined;
-
-  get id(): string | number | undefined {
-    return this.#id;
-  }
-
-  push(chunk: Uint8Array): void {
-    for (const byte of chunk) this.#byte(byte);
-  }
-
-  #byte(byte: number): void {
-    const top = this.#depth === 1;
-    if (this.#inText) {
-      if (top && this.#token.length < MAX_TOKEN) this.#token += String.fromCharCode(byte);
-      if (this.#escaped) this.#escaped = false;
-      else if (byte === BACKSLASH) this.#escaped = true;
-      else if (byte === QUOTE) this.#inText = false;
-    } else if (byte === QUOTE) {
-      this.#inText = true;
-      if (top) this.#token = '"';
-    } else if (byte === 123 || byte === 91) {
-      this.#depth++;
-    } else if (byte === 125 || byte === 93) {
-      if (top) this.#endValue();
-      this.#depth--;
-    } else if (top && byte === 58) {
-      this.#key = this.#token;
-      this.#token = "";
-      this.#isValue = true;
-    } else if (top && byte === 44) {
-      this.#endValue();
-    } else if (top && this.#isValue && byte > 32 && this.#token.length < MAX_TOKEN) {
-      this.#token += String.fromCharCode(byte);
-    }
-  }
-
-  #endValue(): void {
-    if (this.#isValue && this.#key === '"id"') {
-      try {
-        const id: unknown = JSON.parse(this.#token);
-        if (typeof id === "string" || typeof id === "number") this.#id = id;
-      } catch {
-        // not an id
-      }
-    }
-    this.#isValue = false;
-    this.#token = "";
-  }
+/** Whether a line begins like JSON that could be a message; a flood of other words must not cost a parser's error each. */
+function mayBeMessage(line: Buffer): boolean {
+  let at = 0;
+  while (at < line.length && (line[at] ?? 0) <= 32) at++;
+  return line[at] === 123 || line[at] === 91;
 }
 
 /**
@@ -74,7 +23,10 @@ export class LineBuffer extends ReadBuffer {
   #parts: Buffer[] = [];
   #size = 0;
   #skipping: IdScanner | undefined;
-  readonly #lines: Buffer[] = [];
+  #lines: Buffer[] = [];
+  #next = 0;
+  /** What is left of a line with several messages, as the revision of 2025-03-26 allows. */
+  #batch: unknown[] = [];
 
   /** @param onTooLarge called once per message over `limit` bytes, with its id where it has one */
   constructor(limit: number, onTooLarge: (id: string | number | undefined) => void) {
@@ -93,22 +45,37 @@ export class LineBuffer extends ReadBuffer {
     if (rest.length > 0) this.#take(rest);
   }
 
-  override readMessage(): ReturnType<ReadBuffer["readMessage"]> {
-    for (let line = this.#lines.shift(); line; line = this.#lines.shift()) {
-      try {
-        return deserializeMessage(line.toString().replace(/\r$/, ""));
-      } catch (error) {
-        // words between the messages are no reason to stop; what is JSON but no message is reported by the SDK
-        if (!(error instanceof SyntaxError)) throw error;
+  override readMessage(): JSONRPCMessage | null {
+    for (;;) {
+      if (this.#batch.length > 0) return parseJSONRPCMessage(this.#batch.shift());
+      const line = this.#lines[this.#next++];
+      if (line === undefined) {
+        // what was read stays until all is: a list that loses its head line by line takes quadratic time
+        this.#lines = [];
+        this.#next = 0;
+        return null;
       }
+      const text = line.toString().replace(/\r$/, "");
+      let message: unknown;
+      try {
+        message = JSON.parse(text);
+      } catch (error) {
+        // words between the messages are no reason to stop
+        message = fromBrokenText(text, error instanceof Error ? error.message : String(error));
+        if (message === undefined) continue;
+      }
+      // what is JSON but no message is reported by the SDK
+      if (!Array.isArray(message)) return parseJSONRPCMessage(readable(message));
+      this.#batch = message.map(readable);
     }
-    return null;
   }
 
   override clear(): void {
     this.#parts = [];
     this.#size = 0;
-    this.#lines.length = 0;
+    this.#lines = [];
+    this.#next = 0;
+    this.#batch = [];
     this.#skipping = undefined;
   }
 
@@ -127,7 +94,10 @@ export class LineBuffer extends ReadBuffer {
 
   #endLine(): void {
     if (this.#skipping) this.#onTooLarge(this.#skipping.id);
-    else this.#lines.push(this.#parts.length === 1 ? (this.#parts[0] ?? Buffer.alloc(0)) : Buffer.concat(this.#parts));
+    else if (this.#size > 0) {
+      const line = this.#parts.length === 1 ? (this.#parts[0] ?? Buffer.alloc(0)) : Buffer.concat(this.#parts);
+      if (mayBeMessage(line)) this.#lines.push(line);
+    }
     this.#parts = [];
     this.#size = 0;
     this.#skipping = undefined;

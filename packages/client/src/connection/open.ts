@@ -1,6 +1,6 @@
 import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { ConnectionError } from "@tenon/core";
-import type { ServerConfig } from "../types.ts";
+import type { ServerConfig } from "../types/servers.ts";
 import { Connection, type ConnectionHooks, placeOf } from "./connection.ts";
 import { withSignal } from "./deadline.ts";
 import { classify, refusalCode, unreachable } from "./failure.ts";

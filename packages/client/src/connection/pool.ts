@@ -1,5 +1,5 @@
 import { Agent, buildConnector, type Dispatcher, ProxyAgent } from "undici";
-import type { HttpServerConfig } from "../types.ts";
+import type { HttpServerConfig } from "../types/servers.ts";
 import { isLoopback, proxyFor } from "./proxy.ts";
 
 /** How requests reach one server. */

@@ -1,5 +1,5 @@
 import { ConnectionError, isRecord, type TenonError } from "@tenon/core";
-import type { ServerConfig, ServerInfo } from "../types.ts";
+import type { ServerConfig, ServerInfo } from "../types/servers.ts";
 import type { Connection, ConnectionHooks } from "./connection.ts";
 import { classify } from "./failure.ts";
 import { openConnection } from "./open.ts";

@@ -10,9 +10,13 @@ import { currentExchange, type Exchange, withExchange } from "./exchange.ts";
 
 /** The exchange over HTTP ended without an answer: an event stream that closed, or a 202. */
 export class StreamEndedError extends Error {
-  constructor() {
+  /** What was wrong with an event of the stream, where one could not be read: most likely that was the answer. */
+  readonly unreadable: string | undefined;
+
+  constructor(unreadable?: string) {
     super("the response ended without an answer");
     this.name = "StreamEndedError";
+    this.unreadable = unreadable;
   }
 }
 
@@ -54,7 +58,12 @@ export class TapTransport implements Transport {
   constructor(inner: Transport) {
     this.#inner = inner;
     inner.onmessage = (message, extra) => this.onmessage?.(this.#receive(message), extra);
-    inner.onerror = (error) => this.onerror?.(error);
+    inner.onerror = (error) => {
+      const exchange = currentExchange();
+      if (exchange && error instanceof SyntaxError) exchange.unreadable = error.message;
+      else if (exchange && error.name === "ZodError") exchange.unreadable = "it is no message of the protocol";
+      this.onerror?.(error);
+    };
     inner.onclose = () => this.onclose?.();
   }
 
@@ -104,7 +113,7 @@ export class TapTransport implements Transport {
       if (!this.hasPerRequestStream || exchange === undefined || pending.answered) return;
       // a transport that is not ours does not tell; then only the end of its stream counts
       if (exchange.streaming !== false) await ended;
-      if (!pending.answered) throw new StreamEndedError();
+      if (!pending.answered) throw new StreamEndedError(exchange.unreadable);
     } catch (error) {
       forget();
       throw error;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DiscoverResult } from "@modelcontextprotocol/client";
-import type { ServerConfig } from "../types.ts";
+import type { ServerConfig } from "../types/servers.ts";
 
 /** What is known about an endpoint before it is asked: which revision, or transport, it speaks. */
 export type Verdict =

@@ -1,7 +1,8 @@
 import { ConfigError, checkOptions, digest, JsonError, META, TenonError } from "@tenon/core";
 import { clientOf, hasAsked } from "../marks.ts";
 import { isToolResult } from "../results.ts";
-import type { AnyInterceptor, ToolCallRequest, ToolResult } from "../types.ts";
+import type { ToolCallRequest, ToolResult } from "../types/calls.ts";
+import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general } from "./general.ts";
 
 /** What is kept, and for how long. */

@@ -1,12 +1,5 @@
-import type {
-  AnyInterceptor,
-  CatalogChange,
-  Next,
-  RuntimeInterceptor,
-  ToolCallOutcome,
-  ToolCallRequest,
-  ToolRuntime,
-} from "../types.ts";
+import type { ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types/calls.ts";
+import type { AnyInterceptor, CatalogChange, Next, RuntimeInterceptor } from "../types/interceptors.ts";
 
 /** Makes an interceptor for clients with any runtime and any outcome. */
 export function general(

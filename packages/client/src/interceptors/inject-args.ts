@@ -1,5 +1,6 @@
 import { ConfigError, checkOptions, isRecord, type JsonObject } from "@tenon/core";
-import type { Next, RuntimeInterceptor, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types.ts";
+import type { ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types/calls.ts";
+import type { Next, RuntimeInterceptor } from "../types/interceptors.ts";
 import { forRuntime } from "./general.ts";
 
 /** Makes the value of a field from the call. Undefined leaves the field out. */

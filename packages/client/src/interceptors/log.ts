@@ -1,7 +1,8 @@
 import { ConfigError, checkOptions, serializeError } from "@tenon/core";
 import { isSuspension } from "../marks.ts";
 import { isToolResult } from "../results.ts";
-import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import type { ToolCallRequest } from "../types/calls.ts";
+import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general } from "./general.ts";
 
 /** How one call went. Plain JSON. */

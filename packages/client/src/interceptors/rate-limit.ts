@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, checkOptions, ExecutionError } from "@tenon/core";
 import { cancelled } from "../connection/deadline.ts";
-import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import type { ToolCallRequest } from "../types/calls.ts";
+import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general } from "./general.ts";
 
 /** How many calls may leave. */

@@ -1,6 +1,6 @@
 import { ConfigError, checkOptions, deserializeError, TenonError } from "@tenon/core";
 import { isToolResult } from "../results.ts";
-import type { AnyInterceptor } from "../types.ts";
+import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";
 

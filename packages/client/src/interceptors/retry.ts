@@ -2,7 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
 import { ExponentialBackoff } from "cockatiel";
 import { isToolResult } from "../results.ts";
-import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import type { ToolCallRequest } from "../types/calls.ts";
+import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general } from "./general.ts";
 
 /** How often a call is tried, and how long altogether. */

@@ -1,5 +1,6 @@
 import { ConfigError, ConnectionError, checkOptions } from "@tenon/core";
-import type { AnyInterceptor, ToolCallRequest } from "../types.ts";
+import type { ToolCallRequest } from "../types/calls.ts";
+import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general } from "./general.ts";
 
 /** How long calls may take, in milliseconds, with all that is inside: further interceptors, repetitions, questions. */

@@ -5,7 +5,7 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it, vi } from "vitest";
 import { parseFields } from "../fields.ts";
 import { checkQuestionUrl } from "../trust/url.ts";
-import type { ElicitationRequest } from "../types.ts";
+import type { ElicitationRequest } from "../types/questions.ts";
 import {
   type AskInTerminalOptions,
   approveInTerminal,

@@ -1,5 +1,5 @@
 import { digest, isRecord, type Json, type JsonObject, toJson, visibleText } from "@tenon/core";
-import type { CatalogTool } from "../types.ts";
+import type { CatalogTool } from "../types/catalog.ts";
 
 /** What trust looks at in a tool of the catalog. */
 export type TrustedTool = Omit<CatalogTool, "name" | "meta">;

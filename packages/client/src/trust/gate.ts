@@ -1,7 +1,7 @@
 import { ConfigError, checkOptions, TrustError } from "@tenon/core";
 import { withSignal } from "../connection/deadline.ts";
 import { commandLineOf } from "../connection/launch.ts";
-import type { ServerConfig, ServerInfo } from "../types.ts";
+import type { ServerConfig, ServerInfo } from "../types/servers.ts";
 import { definitionOf, diffTool, fingerprint, formatChanges, type ToolChange, type TrustedTool } from "./definition.ts";
 import { effectRefusal, notGranted, toolRefusal } from "./grants.ts";
 import { acceptStart, type Lock, pinnedTool, readLock, updateLock, withTools } from "./lock.ts";

@@ -1,5 +1,5 @@
 import { TrustError } from "@tenon/core";
-import type { CatalogTool } from "../types.ts";
+import type { CatalogTool } from "../types/catalog.ts";
 import type { Effect, Grants } from "./types.ts";
 
 /** Whether a text fits a pattern in which `*` stands for any text and `?` for one character; slashes are like any other. */
@@ -28,7 +28,7 @@ function fits(pattern: string, text: string): boolean {
 const matches = (patterns: readonly string[], text: string): boolean => patterns.some((pattern) => fits(pattern, text));
 
 /** What a tool may do by its own word; what it does not say counts as the protocol's default, the worst case. */
-export function effectsOf(annotations: CatalogTool["annotations"]): Effect[] {
+function effectsOf(annotations: CatalogTool["annotations"]): Effect[] {
   const effects: Effect[] = [];
   if (annotations.readOnlyHint === true) effects.push("readOnly");
   else {

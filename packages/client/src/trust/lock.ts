@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { ConfigError, ConnectionError, isRecord } from "@tenon/core";
+import { pause } from "../connection/time.ts";
 import { definitionOf, fingerprint, type ToolDefinition, type TrustedTool } from "./definition.ts";
 
 /** One accepted tool. */
@@ -29,7 +30,6 @@ const WAIT_MS = 10_000;
 const STALE_MS = 5_000;
 const EMPTY: Lock = { version: 1, servers: {} };
 
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
 
 function bad(path: string, why: string, cause?: unknown): never {

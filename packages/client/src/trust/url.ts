@@ -47,7 +47,7 @@ function isLoopback(hostname: string): boolean {
 }
 
 /** The host of an address as a person should see it. */
-export function describeHost(url: URL): UrlHost {
+function describeHost(url: URL): UrlHost {
   const unicode = domainToUnicode(url.hostname) || url.hostname; // empty for what is no domain
   const port = url.port === "" ? "" : `:${url.port}`;
   return {

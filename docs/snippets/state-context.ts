@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { MemorySaver, StateSchema } from "@langchain/langgraph";
+import { resolveModel } from "@tenon/agent";
+import { createServer } from "@tenon/server";
+import { createAgent } from "langchain";
+
+const got: unknown[] = [];
+const orders = createServer({ name: "orders", version: "1.0.0", logSink: () => undefined });
+orders.tool("look", {}, () => "looked");
+orders.use((request, next) => {
+  if (request.method === "tools/call") got.push(request.meta["dev.tenon/context"]);
+  return next();
+});
+const { url } = await orders.listen({ port: 0 });
+const model = await resolveModel("offline");
+const saver = new MemorySaver();
+
+// #region first
+import { contextMeta, mcpMiddleware, mcpTools, stateContext } from "@tenon/agent";
+import { createClient } from "@tenon/client";
+import { z } from "zod";
+
+const context = stateContext(z.object({ user_id: z.string(), order_id: z.string().optional() }), {
+  fields: { user_id: (_state, run) => (run as { userId: string }).userId }, // the program knows who asks
+});
+const client = createClient({
+  servers: { order: { url } },
+  interceptors: [contextMeta(context, { servers: ["order"] })], // nobody else learns it
+});
+const agent = createAgent({
+  model,
+  tools: await mcpTools(client),
+  middleware: [context.middleware, mcpMiddleware()], // checked after every update
+  stateSchema: new StateSchema({ order_id: z.union([z.string(), z.number()]).optional() }),
+  contextSchema: z.object({ userId: z.string() }),
+  checkpointer: saver,
+});
+// #endregion
+await agent.invoke(
+  { messages: [{ role: "user", content: "/tool mcp_order_look" }], order_id: 7 },
+  { configurable: { thread_id: "t" }, context: { userId: "ann" } },
+);
+assert.deepEqual(got, [{ user_id: "ann", order_id: "7", trace_id: (got[0] as { trace_id: string }).trace_id }]);
+const traceId = (got[0] as { trace_id: string }).trace_id;
+
+// #region trace
+import { stateByTrace } from "@tenon/agent";
+
+const found = await stateByTrace(saver, traceId); // from a log of the server, say
+const { threadId, checkpointId, values } = found ?? {};
+// #endregion
+assert.equal(threadId, "t");
+assert.equal(values?.order_id, 7);
+assert.ok(checkpointId);
+
+// #region own
+const made = context.of(
+  { user_id: "from the state", order_id: new URL("https://shop.example/o/7"), note: "not declared" },
+  { threadId: "t", context: { userId: "ann" } },
+);
+// #endregion
+assert.deepEqual({ ...made, trace_id: "" }, { user_id: "ann", order_id: "https://shop.example/o/7", trace_id: "" });
+assert.throws(() => context.of({ order_id: { n: Number.NaN } }, { context: { userId: "ann" } }), {
+  code: "invalid_context_value",
+});
+await client.close();
+await orders.close();

@@ -1,0 +1,175 @@
+import type { MessageContent, ToolMessage } from "@langchain/core/messages";
+import type { Command } from "@langchain/langgraph";
+import type {
+  ElicitationAnswer,
+  ElicitationHandler,
+  ElicitationRequest,
+  HttpServerConfig,
+  LogEvent,
+  StdioServerConfig,
+  ToolRuntime,
+  TransportServerConfig,
+} from "@tenon/client";
+import type { ModelProvider } from "../provider-schemas/index.ts";
+import type { AgentInterceptor } from "../tools.ts";
+
+/** Kinds of content a tool may answer with. */
+export type ContentKind = "text" | "image" | "audio" | "resource" | "resource_link";
+
+/** Where each kind of content goes: before the model (`content`) or only to the program (`artifact`). */
+export type OutputHandling = "content" | "artifact" | Partial<Record<ContentKind, "content" | "artifact">>;
+
+interface Common {
+  outputHandling?: OutputHandling;
+  /** Milliseconds without an answer until a tool call fails. */
+  defaultToolTimeout?: number;
+}
+
+/** A server started as a child process. Tenon's own options of such a server (`sandbox`, `include`, …) work too. */
+export interface StdioConnection extends StdioServerConfig, Common {
+  transport?: "stdio";
+  type?: "stdio";
+  encoding?: "utf8" | "utf-8";
+  /** Lines go to `onMessage` with the logger `stderr` where that is set, else to this process's stderr; `ignore`: nowhere. */
+  stderr?: "inherit" | "ignore" | "pipe" | "overlapped";
+  /** Accepted and not needed: a process that ended is started again when it is next used. */
+  restart?: { enabled?: true; maxAttempts?: number; delayMs?: number };
+}
+
+/** A server reached over HTTP. Tenon's own options of such a server (`ca`, `socketPath`, `include`, …) work too. */
+export interface HttpConnection extends HttpServerConfig, Common {
+  /** All are the same: Streamable HTTP first, the transport before it where the server refuses that. */
+  transport?: HttpTransport;
+  type?: HttpTransport;
+  /** Accepted and not needed: a lost connection is opened again when it is next used. */
+  reconnect?: { enabled?: true; maxAttempts?: number; delayMs?: number };
+  automaticSSEFallback?: true;
+}
+
+export type HttpTransport = "http" | "sse" | "streamable_http" | "streamable-http";
+
+/** A server behind any transport of the SDK, for example one with an `authProvider`. */
+export interface TransportConnection extends TransportServerConfig, Common {}
+
+export type Connection = StdioConnection | HttpConnection | TransportConnection;
+
+/** Where a log message or a change comes from. */
+export interface ServerSource {
+  readonly server: string;
+  readonly options: Connection;
+}
+
+export interface ProgressUpdate {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+  /** 0 to 100, where a total is known. */
+  readonly percentage?: number;
+}
+
+export type ProgressSource =
+  | { readonly type: "tool"; readonly server: string; readonly name: string; readonly args: unknown }
+  | { readonly type: "unknown" };
+
+/** Which server, and which tool where a call is under way. */
+export interface CallbackContext {
+  readonly serverName: string;
+  readonly toolName?: string;
+}
+
+/** Callbacks in the form the Python package has them. */
+export interface Callbacks {
+  onProgress?: (
+    progress: number,
+    total: number | undefined,
+    message: string | undefined,
+    context: CallbackContext,
+  ) => void;
+  onLoggingMessage?: (params: LogEvent, context: CallbackContext) => void;
+  onElicitation?: (
+    request: ElicitationRequest,
+    context: CallbackContext,
+  ) => ElicitationAnswer | Promise<ElicitationAnswer>;
+}
+
+/** A tool call on its way out, as `beforeToolCall` sees it. */
+export interface HookRequest {
+  readonly serverName: string;
+  /** The tool's name on the wire. */
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+/** Content and artifact of a tool's answer. */
+export type HookOutput = readonly [content: MessageContent, artifact: readonly unknown[]];
+
+export interface HookResult extends HookRequest {
+  readonly result: HookOutput;
+}
+
+/** The run a hook is called in. */
+export type HookRuntime = ToolRuntime & { readonly configurable: { readonly thread_id?: string } };
+
+export interface ToolHooks {
+  /** Before the call: may change arguments (merged over the present ones) and add headers (HTTP only). */
+  beforeToolCall?: (
+    request: HookRequest,
+    state: unknown,
+    runtime: HookRuntime,
+  ) => HookChange | undefined | Promise<HookChange | undefined> | Promise<void>;
+  /** After the call: may replace the answer. Not called for failed calls. */
+  afterToolCall?: (
+    result: HookResult,
+    state: unknown,
+    runtime: HookRuntime,
+  ) => HookReplacement | undefined | Promise<HookReplacement | undefined> | Promise<void>;
+}
+
+export interface HookChange {
+  readonly args?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface HookReplacement {
+  readonly result: string | ToolMessage | Command | HookOutput;
+}
+
+/** What `onConnectionError` is called with. */
+export interface ConnectionFailure {
+  readonly serverName: string;
+  readonly error: unknown;
+}
+
+export interface MultiServerConfig extends Common, ToolHooks {
+  mcpServers: Readonly<Record<string, Connection>>;
+  /** True: `getTools` rejects when a server has a tool that cannot be used. Default: such tools are left out. */
+  throwOnLoadError?: boolean;
+  /** Puts `server__` before every tool's name. Default false. */
+  prefixToolNameWithServerName?: boolean;
+  /** Put before every tool's name, followed by `__`. */
+  additionalToolNamePrefix?: string;
+  /** True: images, audio and files as LangChain's standard blocks. Default false. */
+  useStandardContentBlocks?: boolean;
+  /** `"throw"` (default), `"ignore"`, or a function that may throw. */
+  onConnectionError?: "throw" | "ignore" | ((failure: ConnectionFailure) => void);
+  /** True (default): a failed call is a message for the model. False: it ends the run with a typed error. */
+  handleToolErrors?: boolean;
+  /** Whose rules the tools' schemas must fit, as in `mcpTools`. */
+  provider?: ModelProvider;
+  /** Interceptors around every call, the outermost first. */
+  toolInterceptors?: readonly AgentInterceptor[];
+  callbacks?: Callbacks;
+  /** As in `createClient`: a handler, or `"interrupt"` for questions that survive a restart. */
+  elicitation?: ElicitationHandler | "interrupt";
+  /** Least severe level asked of servers while somebody listens. Default `"info"`; `setLoggingLevel` changes it. */
+  logLevel?: LogEvent["level"];
+  onMessage?: (message: LogEvent, source: ServerSource) => void;
+  onProgress?: (progress: ProgressUpdate, source: ProgressSource) => void;
+  onInitialized?: (source: ServerSource) => void;
+  onToolsListChanged?: (source: ServerSource, again: ServerSource) => void;
+}
+
+/** Headers for this one request, besides the server's own. */
+export interface RequestHeaders {
+  readonly headers?: Readonly<Record<string, string>>;
+}

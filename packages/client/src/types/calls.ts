@@ -1,0 +1,118 @@
+import type { CallToolResult, ContentBlock, InputRequiredResult } from "@modelcontextprotocol/client";
+import type { CatalogTool } from "./catalog.ts";
+import type { ClientEvents } from "./events.ts";
+import type { ElicitationAnswer, ElicitationRequest } from "./questions.ts";
+
+/** What one call carries from the program around it: who asks, in which thread, with which state. */
+export interface ToolRuntime<Context = unknown, State = unknown> {
+  readonly context?: Context;
+  readonly state?: State;
+  /** LangGraph's long-term store, where an agent makes the call. */
+  readonly store?: unknown;
+  readonly toolCallId?: string;
+  readonly threadId?: string;
+  /** Writes to the run's custom stream, where an agent makes the call. */
+  readonly writer?: (chunk: unknown) => void;
+}
+
+/** What an interceptor may replace in a request. `headers` and `meta` are merged over the present ones. */
+export interface ToolCallChanges {
+  name?: string;
+  args?: Record<string, unknown>;
+  headers?: Record<string, string>;
+  meta?: Record<string, unknown>;
+  /** Ends the inner call as well as the present signal, never instead of it. */
+  signal?: AbortSignal;
+}
+
+/** A tool as its server describes it, before interceptors change what a model sees. */
+export type ToolDefinition = Omit<CatalogTool, "name">;
+
+/** One tool call on its way through the interceptors. Frozen: `with` returns a changed copy. */
+export interface ToolCallRequest<Runtime extends ToolRuntime = ToolRuntime> {
+  readonly server: string;
+  /** The tool's name on the wire. */
+  readonly name: string;
+  /** Names the call in events, logs and audit entries; unique per call of this client, the same however often it is sent. */
+  readonly callId: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly runtime: Runtime;
+  readonly signal: AbortSignal;
+  /** A changed copy. @throws ConfigError `unknown_option` for what may not change (server, runtime, callId) */
+  with(changes: ToolCallChanges): ToolCallRequest<Runtime>;
+  /**
+   * The tool as its server describes it, from the catalog as last seen; the server is asked where it is not known yet.
+   * Undefined when the server does not list it. Annotations are the server's word.
+   * @throws TenonError when the server cannot be asked
+   */
+  definition(): Promise<ToolDefinition | undefined>;
+}
+
+/** What a tool answered. */
+export interface ToolResult {
+  readonly content: readonly ContentBlock[];
+  readonly structured?: unknown;
+  readonly isError: boolean;
+  readonly meta: Readonly<Record<string, unknown>>;
+  /** The answer as it came over the wire. */
+  readonly raw: CallToolResult;
+  /** Why this client made an error of it: `invalid_arguments` (nothing was sent) or `invalid_output`. */
+  readonly problem?: { readonly code: string; readonly data?: unknown };
+}
+
+/** What leaves the onion: a tool's result, or what an interceptor made of it (`Extra`, for example a LangGraph Command). */
+export type ToolCallOutcome<Extra = never> = ToolResult | Extra;
+
+/** Answer of one leg on the wire: the final result, or questions with an opaque state. Plain JSON. */
+export type WireResult = CallToolResult | InputRequiredResult;
+
+/** One leg: the first sending of a call, or a retry that carries answers. */
+export interface Leg {
+  readonly server: string;
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** 0 for the first sending, then one more per answered round. */
+  readonly round: number;
+}
+
+/**
+ * Carries out the legs of one call when it must survive more than this process: the agent memoises each leg in a checkpoint
+ * and turns questions into interrupts. Without a driver, `callTool` sends each leg itself and asks the `elicitation` handler.
+ */
+export interface CallDriver {
+  /** Returns what `send` returns, or what it returned for this leg before. */
+  leg(send: () => Promise<WireResult>, leg: Leg): Promise<WireResult>;
+  /** Answers all questions of one round, by key. May throw to suspend the call. */
+  answer(
+    questions: Readonly<Record<string, ElicitationRequest>>,
+    leg: Leg,
+  ): Promise<Readonly<Record<string, ElicitationAnswer>>>;
+  /**
+   * A server of the older revision asks inside the running leg. Returns the answer where it is known already; with undefined
+   * the leg is ended unanswered, and `send` rejects with `question_pushed`. Left out: such a question is `legacy_question`.
+   */
+  pushed?(question: ElicitationRequest): ElicitationAnswer | undefined;
+}
+
+export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
+  signal?: AbortSignal;
+  /** Milliseconds without an answer or progress until the call fails. Default 60,000. */
+  timeoutMs?: number;
+  /** Milliseconds after which a leg fails even while progress arrives. Default 600,000. Time spent on questions does not count. */
+  totalTimeoutMs?: number;
+  headers?: Record<string, string>;
+  meta?: Record<string, unknown>;
+  runtime?: Runtime;
+  /** Progress of this call only, besides `events.onProgress`. */
+  onProgress?: ClientEvents["onProgress"];
+  /** Log messages of this call only, besides `events.onLog`. */
+  onLog?: ClientEvents["onLog"];
+  /** Bytes its answer may have. Default: the client's `maxResultBytes`. What one message may have, the server's `maxResponseBytes` says. */
+  maxResultBytes?: number;
+  driver?: CallDriver;
+}
+
+/** Options of one reading of a resource or one rendering of a prompt. */
+export type ReadOptions = Omit<CallOptions, "driver" | "runtime">;

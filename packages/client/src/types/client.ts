@@ -1,0 +1,88 @@
+import type { LoggingLevel } from "@modelcontextprotocol/client";
+import type { OnFirstStart, PinOptions } from "../trust/gate.ts";
+import type { CallOptions, ReadOptions, ToolCallOutcome, ToolRuntime } from "./calls.ts";
+import type {
+  CatalogPrompt,
+  CatalogResource,
+  CatalogResourceTemplate,
+  CatalogTool,
+  Naming,
+  PromptMessage,
+  ResourceBlob,
+} from "./catalog.ts";
+import type { ClientEvents } from "./events.ts";
+import type { Interceptor } from "./interceptors.ts";
+import type { ApprovedSampling, ElicitationHandler, Roots, SamplingHandler } from "./questions.ts";
+import type { ServerConfig, ServerInfo } from "./servers.ts";
+
+export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
+  servers: Record<string, ServerConfig>;
+  /** Layers around every call, the outermost first. */
+  interceptors?: ReadonlyArray<Interceptor<Runtime, Extra>>;
+  events?: ClientEvents;
+  /**
+   * Answers servers' questions: a handler, or `"interrupt"` when every call brings a driver (the agent does). Left out, the
+   * elicitation capability is not declared.
+   */
+  elicitation?: ElicitationHandler | "interrupt";
+  /**
+   * Answers servers that want a model. Left out, the capability is not declared.
+   * @deprecated by the protocol; earliest removal 2027-07-28.
+   */
+  sampling?: SamplingHandler | ApprovedSampling;
+  /**
+   * Answers servers that ask where they may work. Left out, the capability is not declared.
+   * @deprecated by the protocol; earliest removal 2027-07-28.
+   */
+  roots?: Roots;
+  /** Default `"prefixed"`. */
+  naming?: Naming;
+  /** `return` (default): a tool's error is a result with `isError`; `throw`: it is an `ExecutionError`. */
+  toolErrors?: "return" | "throw";
+  /** Least severe level asked of servers while `events.onLog` or a call's `onLog` listens. Default `"info"`. */
+  logLevel?: LoggingLevel;
+  /** Bytes the answer of a call, a prompt or a resource may have; a larger one fails its own call. Default 8 MiB. */
+  maxResultBytes?: number;
+  /**
+   * The file that records every tool as it was accepted. A tool that differs later is not listed and not called
+   * (`tool_changed`) until it is accepted again. Left out, tools may change as they like.
+   */
+  pin?: string | PinOptions;
+  /** Asked with the exact command before a child process is started that nobody accepted; `false` forbids it. */
+  onFirstStart?: OnFirstStart;
+  /** How this client introduces itself. Default: name `tenon`, this package's version. */
+  info?: { name: string; version: string };
+}
+
+export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
+  readonly elicitation: "callback" | "interrupt" | "none";
+  /** The merged catalog: servers in configured order, tools by name. Opens connections as needed, all at once. */
+  listTools(...servers: string[]): Promise<readonly CatalogTool[]>;
+  listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]>;
+  listResources(...servers: string[]): Promise<readonly CatalogResource[]>;
+  listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]>;
+  /** Calls a tool by its server and wire name, through the interceptors. */
+  callTool(
+    server: string,
+    tool: string,
+    args?: Record<string, unknown>,
+    options?: CallOptions<Runtime>,
+  ): Promise<ToolCallOutcome<Extra>>;
+  /** Calls a tool by its model-side name. */
+  dispatch(
+    name: string,
+    args?: Record<string, unknown>,
+    options?: CallOptions<Runtime>,
+  ): Promise<ToolCallOutcome<Extra>>;
+  /** Reads the given resources, or all listed ones when `uris` is left out. */
+  readResources(server: string, uris?: readonly string[], options?: ReadOptions): Promise<readonly ResourceBlob[]>;
+  getPrompt(
+    server: string,
+    name: string,
+    args?: Record<string, string>,
+    options?: ReadOptions,
+  ): Promise<readonly PromptMessage[]>;
+  servers(): readonly ServerInfo[];
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}

@@ -1,0 +1,97 @@
+import type { CreateMessageRequest, CreateMessageResult, Root } from "@modelcontextprotocol/client";
+import type { JsonObject } from "@tenon/core";
+import type { UrlHost } from "../trust/types.ts";
+import type { EventSource } from "./events.ts";
+
+/** One entry of a form, parsed from the restricted schema of an elicitation. */
+export type Field =
+  | ({
+      kind: "text";
+      minLength?: number;
+      maxLength?: number;
+      pattern?: string;
+      format?: string;
+      default?: string;
+    } & FieldBase)
+  | ({ kind: "number"; integer: boolean; minimum?: number; maximum?: number; default?: number } & FieldBase)
+  | ({ kind: "boolean"; default?: boolean } & FieldBase)
+  | ({ kind: "choice"; options: readonly FieldOption[]; default?: string } & FieldBase)
+  | ({
+      kind: "choices";
+      options: readonly FieldOption[];
+      minItems?: number;
+      maxItems?: number;
+      default?: readonly string[];
+    } & FieldBase);
+
+interface FieldBase {
+  /** Key of the answer's content. */
+  name: string;
+  title?: string;
+  description?: string;
+  required: boolean;
+}
+
+export interface FieldOption {
+  readonly value: string;
+  readonly title: string;
+}
+
+/** A question a server asks the person. */
+export type ElicitationRequest =
+  | { readonly mode: "form"; readonly message: string; readonly fields: readonly Field[]; readonly schema: JsonObject }
+  | {
+      readonly mode: "url";
+      readonly message: string;
+      /** Checked: https, or http on this machine; no credentials; an expected host. Never fetched by the client. */
+      readonly url: string;
+      readonly host: UrlHost;
+      readonly elicitationId?: string;
+    };
+
+/** A person's answer. `content` is absent for url questions. */
+export type ElicitationAnswer =
+  | { readonly action: "accept"; readonly content?: Readonly<Record<string, string | number | boolean | string[]>> }
+  | { readonly action: "decline" }
+  | { readonly action: "cancel" };
+
+export type ElicitationHandler = (
+  request: ElicitationRequest,
+  source: EventSource & { readonly signal: AbortSignal },
+) => Promise<ElicitationAnswer> | ElicitationAnswer;
+
+/**
+ * A server wants a model to answer.
+ * @deprecated by the protocol; for peers that still use it. Earliest removal 2027-07-28.
+ */
+export type SamplingRequest = CreateMessageRequest["params"];
+
+/** @deprecated by the protocol; earliest removal 2027-07-28. */
+export type SamplingAnswer = CreateMessageResult;
+
+/**
+ * Lets a model answer. A function alone is also the approval: ask the person in it, and throw to refuse.
+ * @deprecated by the protocol; earliest removal 2027-07-28.
+ */
+export type SamplingHandler = (
+  request: SamplingRequest,
+  source: EventSource & { readonly signal: AbortSignal },
+) => Promise<SamplingAnswer> | SamplingAnswer;
+
+/**
+ * Sampling with the person's approval as a step of its own; anything but true refuses.
+ * @deprecated by the protocol; earliest removal 2027-07-28.
+ */
+export interface ApprovedSampling {
+  approve: (
+    request: SamplingRequest,
+    source: EventSource & { readonly signal: AbortSignal },
+  ) => Promise<boolean> | boolean;
+  handler: SamplingHandler;
+}
+
+/**
+ * The directories a server may work in, as `file://` addresses: a list, or a function asked each time.
+ * @deprecated by the protocol; earliest removal 2027-07-28.
+ */
+export type Roots = readonly Root[] | ((source: EventSource) => Promise<readonly Root[]> | readonly Root[]);

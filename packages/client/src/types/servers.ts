@@ -1,0 +1,67 @@
+import type { Transport } from "@modelcontextprotocol/client";
+import type { Era } from "@tenon/core";
+import type { Sandbox } from "../connection/launch.ts";
+import type { ToolSelection } from "../filters.ts";
+import type { ServerTrust } from "../trust/types.ts";
+
+/** A server reached over Streamable HTTP. */
+export interface HttpServerConfig extends ToolSelection, ServerTrust {
+  /** Full address of the endpoint, for example `http://127.0.0.1:8030/mcp`. */
+  url: string;
+  /** Sent with every request to this server and to no other. */
+  headers?: Record<string, string>;
+  /** When true, `listTools()` fails if this server cannot be reached. Default false: it is reported by `servers()`. */
+  required?: boolean;
+  /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
+  connectTimeoutMs?: number;
+  /** Path of a unix socket to connect to; the address then only says host name and path. */
+  socketPath?: string;
+  /** Certificates (PEM) trusted instead of the system's. Verification cannot be switched off. */
+  ca?: string | string[];
+  /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
+  maxResponseBytes?: number;
+}
+
+/** A server started as a child process that speaks over its standard input and output. */
+export interface StdioServerConfig extends ToolSelection, ServerTrust {
+  command: string;
+  args?: string[];
+  /** Added to a small safe base environment (PATH, HOME, locale); nothing else of this process is passed on. */
+  env?: Record<string, string>;
+  cwd?: string;
+  /** Starts it with less power: as another user, or in a container without network. */
+  sandbox?: Sandbox;
+  required?: boolean;
+  connectTimeoutMs?: number;
+  /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
+  maxResponseBytes?: number;
+  /**
+   * Tool calls in flight at once; more wait for their turn. Default: no limit. With 1, every log message of a server of
+   * the older revision is known to belong to the one call that runs.
+   */
+  concurrency?: number;
+}
+
+/** A server behind any transport of the SDK; the function is called once per connection. */
+export interface TransportServerConfig extends ToolSelection, ServerTrust {
+  transport: () => Transport;
+  required?: boolean;
+  connectTimeoutMs?: number;
+}
+
+export type ServerConfig = HttpServerConfig | StdioServerConfig | TransportServerConfig;
+
+/** State of one configured server. */
+export interface ServerInfo {
+  readonly server: string;
+  /** `idle` until first use; `down` carries the reason in `error`. */
+  readonly health: "idle" | "connecting" | "up" | "down";
+  readonly era?: Era;
+  readonly revision?: string;
+  /** Self-reported by the server: for display only. */
+  readonly implementation?: { readonly name: string; readonly version: string };
+  readonly instructions?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+  /** Tools that were left out or are used with a reservation (a schema that cannot be checked), each with the reason; also lists of prompts or resources that failed, by their method. */
+  readonly problems: ReadonlyArray<{ readonly tool: string; readonly reason: string }>;
+}
