@@ -266,6 +266,14 @@ describe("a person decides about dangerous calls", () => {
     expect(toolTexts(messages)).toEqual(['{"n":7}']);
   });
 
+  it("who may let another tool run instead, where the policy says so", async () => {
+    const { messages } = await run(script(), {
+      policy: { "shop/drop": { renameTo: ["shop/optional"] } },
+      approve: () => ({ type: "edit", editedAction: { name: "shop/optional", args: { n: 2 } } }),
+    });
+    expect(toolTexts(messages)).toEqual(['{"n":2}']);
+  });
+
   it("one who never decides usably ends the loop", async () => {
     // @ts-expect-error a program's mistake
     await expect(run(script(), { approve: () => true })).rejects.toMatchObject({ code: "approval_decision" });
