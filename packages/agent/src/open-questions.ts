@@ -159,7 +159,7 @@ export async function openQuestions(agent: RunnableAgent, threadId: string): Pro
  * What a question's interrupt is resumed with: the answer and the ids that tie it to this asking.
  * @throws ConfigError `code: "answer_kind"` when the answer is of the other kind
  * @example
- * await agent.invoke(new Command({ resume: { [question.id]: resumeValue(question, answer) } }), config)
+ * await invokeAgent(agent, new Command({ resume: { [question.id]: resumeValue(question, answer) } }), config)
  */
 export function resumeValue(question: Question, answer: Answer): ApprovalResume | ElicitationResume {
   if (question.kind === "approval" && "decisions" in answer) {
