@@ -74,8 +74,9 @@ async function sendOn(
   const deadline = startDeadline({
     server: server.name,
     what: request.what,
-    idleMs: left(),
-    totalMs: Math.max(1, (options.totalTimeoutMs ?? TOTAL_MS) - spent - (Date.now() - began)),
+    idleMs: options.timeoutMs ?? IDLE_MS,
+    totalMs: options.totalTimeoutMs ?? TOTAL_MS,
+    spentMs: spent + (Date.now() - began),
     signal: request.signal,
   });
   const exchange: Exchange = {

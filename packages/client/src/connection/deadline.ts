@@ -41,14 +41,16 @@ export function startDeadline(options: {
   what: string;
   idleMs: number;
   totalMs: number;
+  /** Milliseconds of both that are gone already. */
+  spentMs?: number;
   signal?: AbortSignal | undefined;
 }): Deadline {
-  const { server, what, idleMs, totalMs, signal } = options;
+  const { server, what, idleMs, totalMs, spentMs = 0, signal } = options;
   const controller = new AbortController();
   let error: TenonError | undefined;
   let idle: NodeJS.Timeout | undefined;
   let total: NodeJS.Timeout | undefined;
-  let totalLeft = totalMs;
+  let totalLeft = Math.max(1, totalMs - spentMs);
   let startedAt = 0;
   let idleSince = 0;
   let pauses = 0;
@@ -73,19 +75,19 @@ export function startDeadline(options: {
         { code: "timeout", server, retryable: true, maybeExecuted: true, data: { ms } },
       ),
     );
-  const startIdle = () => {
+  const startIdle = (spent = 0) => {
     clearTimeout(idle);
-    idleSince = Date.now();
-    idle = setTimeout(() => late(idleMs, "gave no answer and no progress for"), idleMs);
+    idleSince = Date.now() - spent;
+    idle = setTimeout(() => late(idleMs, "gave no answer and no progress for"), Math.max(1, idleMs - spent));
   };
-  const start = () => {
+  const start = (spent = 0) => {
     startedAt = Date.now();
-    startIdle();
+    startIdle(spent);
     total = setTimeout(() => late(totalMs, "took longer than"), totalLeft);
   };
   const onAbort = () => fail(cancelled(server, what, signal?.reason, true));
 
-  start();
+  start(spentMs);
   if (signal?.aborted) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
 

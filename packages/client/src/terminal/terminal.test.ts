@@ -230,6 +230,8 @@ describe("a url question in the terminal", () => {
         await expect(openInBrowser("https://example.com/")).rejects.toThrow("xdg-open");
         const record = join(folder, "record");
         const script = `#!${process.execPath}\nrequire("node:fs").writeFileSync(${JSON.stringify(record)}, JSON.stringify(process.argv.slice(2)))`;
+        // what a file without an ending is depends on the nearest one
+        await writeFile(join(folder, "package.json"), '{"type":"commonjs"}');
         await writeFile(join(folder, "xdg-open"), script, { mode: 0o755 });
         await openInBrowser("https://example.com/?a=$(id)&b=`id`;c 'd'");
         const argv = await vi.waitFor(async () => JSON.parse(await readFile(record, "utf8")), { timeout: 10_000 });
