@@ -83,7 +83,7 @@ describe.each(["modern", "legacy"] as const)("a %s server that wants more than a
   });
 
   it("learns the roots, from a list or a function", async () => {
-    const roots = [{ uri: "file:///srv/app/a", name: "A" }];
+    const roots = [{ uri: "file:///project/a", name: "A" }];
     const fixed = await open(era, { roots });
     expect(JSON.parse(await fixed.ask("where")).roots).toMatchObject({ roots });
     const tools: unknown[] = [];
@@ -125,7 +125,7 @@ describe.each(["modern", "legacy"] as const)("a %s server that wants more than a
   });
 
   it("is sent nothing that is no answer", async () => {
-    const { ask } = await open(era, { sampling: (() => "40") as never, roots: (() => [{ uri: "/srv/app" }]) as never });
+    const { ask } = await open(era, { sampling: (() => "40") as never, roots: (() => [{ uri: "/project" }]) as never });
     await expect(ask("think")).rejects.toThrow("sampling handler must return");
     await expect(ask("where")).rejects.toThrow(/uri: "file:/);
   });

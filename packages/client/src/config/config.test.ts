@@ -10,7 +10,7 @@ import { ALL_KEYS, TOP_FOREIGN, TOP_KEYS } from "./keys.ts";
 
 const env = { TOKEN: "secret", EMPTY: "" };
 const parse = (text: string, options: ParseOptions = {}) =>
-  parseConfig(text, { env, file: "/srv/app/mcp.json", ...options });
+  parseConfig(text, { env, file: "/project/mcp.json", ...options });
 const one = async (entry: unknown, options: ParseOptions = {}) =>
   (await parse(JSON.stringify({ mcpServers: { x: entry } }), options)).servers.x;
 
@@ -34,7 +34,7 @@ const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOpt
     }`,
     {
       github: { url: "https://example.com/mcp", headers: { Authorization: "Bearer secret" } },
-      local: { command: "python", args: ["/srv/app/s.py"] },
+      local: { command: "python", args: ["/project/s.py"] },
     },
   ],
   [
@@ -44,7 +44,7 @@ const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOpt
                     "fs": { "type": "stdio", "command": "node", "args": ["\${workspaceFolderBasename}"], "dev": { "watch": "x" } } } }`,
     {
       api: { url: "https://example.com/mcp", headers: { "X-Key": "typed" } },
-      fs: { command: "node", args: ["work"] },
+      fs: { command: "node", args: ["project"] },
     },
     { input: () => "typed" },
   ],
@@ -76,7 +76,7 @@ const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOpt
         expectHosts: ["*.example.com"],
       },
     },
-    { file: "/srv/app/tenon.yaml" },
+    { file: "/project/tenon.yaml" },
   ],
   [
     "a sandboxed server and old transports' words",
@@ -87,7 +87,7 @@ const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOpt
       b: {
         command: "node",
         env: { PORT: "1", DEBUG: "true" },
-        cwd: "/srv/app/sub",
+        cwd: "/project/sub",
         sandbox: { container: "docker", image: "node:22", mounts: [{ source: "/a", target: "/a" }] },
       },
       s: { url: "https://example.com/sse" },
@@ -114,7 +114,7 @@ describe("a configuration file", () => {
 
   it("says more to createClient than its servers", async () => {
     const { client } = await parse('{ "mcpServers": {}, "pin": "tenon.lock", "naming": "plain", "logLevel": "debug" }');
-    expect(client).toEqual({ servers: {}, pin: { file: "/srv/app/tenon.lock" }, naming: "plain", logLevel: "debug" });
+    expect(client).toEqual({ servers: {}, pin: { file: "/project/tenon.lock" }, naming: "plain", logLevel: "debug" });
     const { client: strict } = await parse(
       '{ "mcpServers": {}, "pin": { "file": "/x.lock", "onFirstUse": "refuse" } }',
     );
@@ -171,7 +171,7 @@ describe("variables", () => {
 const WRONG: [text: string, message: string, schemaKnows?: false][] = [
   [
     '{\n "mcpServers": {\n  "a": { "command": "x",\n   "env": { "K": "${TOKE}" } } } }',
-    "/srv/app/mcp.json:4: mcpServers.a.env.K uses ${TOKE}, but the environment has no TOKE; set it, or write ${TOKE:-default} (did you mean TOKEN?)",
+    "/project/mcp.json:4: mcpServers.a.env.K uses ${TOKE}, but the environment has no TOKE; set it, or write ${TOKE:-default} (did you mean TOKEN?)",
     false,
   ],
   [
@@ -191,7 +191,7 @@ const WRONG: [text: string, message: string, schemaKnows?: false][] = [
   ],
   [
     '{\n "mcpServers": {\n  "a": {\n   "comand": "x" } } }',
-    '/srv/app/mcp.json:4: mcpServers.a.comand is no known key; did you mean "command"?',
+    '/project/mcp.json:4: mcpServers.a.comand is no known key; did you mean "command"?',
   ],
   ['{ "mcpservers": {} }', 'mcpservers is no known key; did you mean "mcpServers"?'],
   ['{ "mcpServers": { "a": { "url": "https://example.com", "headrs": {} } } }', 'did you mean "headers"?'],
@@ -222,7 +222,7 @@ const WRONG: [text: string, message: string, schemaKnows?: false][] = [
   ],
   [
     '{ "mcpServers": { "a": { "command": "x",\n "grants": { "effects": ["readonly"] } } } }',
-    '/srv/app/mcp.json:2: mcpServers.a.grants.effects has "readonly"; did you mean "readOnly"?',
+    '/project/mcp.json:2: mcpServers.a.grants.effects has "readonly"; did you mean "readOnly"?',
   ],
   ['{ "mcpServers": { "a": { "command": "x", "sandbox": { "image": "x" } } } }', "mcpServers.a.sandbox.image needs"],
   [
@@ -241,7 +241,7 @@ const WRONG: [text: string, message: string, schemaKnows?: false][] = [
   ],
   ['{ "mcpServers": {}, "pin": 5 }', "pin must be the path of a lock file, got 5"],
   ['{ "mcpServers": {}, "naming": "short" }', "naming must be one of prefixed, plain"],
-  ['{\n  "mcpServers": {\n', "/srv/app/mcp.json:3: is no JSON"],
+  ['{\n  "mcpServers": {\n', "/project/mcp.json:3: is no JSON"],
   ['{ "mcpServers": { "a": { \'command\': 1 } } }', "is no JSON"],
   ["[1]", "must be an object with mcpServers"],
   ["", "is no JSON: "],
@@ -252,27 +252,27 @@ describe("a wrong configuration", () => {
     const error = await parse(text).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: "ConfigError", message: expect.stringContaining(message) });
     expect(error).toMatchObject({
-      message: expect.stringMatching(/^\/srv/app\/mcp\.json:\d+: /),
-      data: { file: "/srv/app/mcp.json" },
+      message: expect.stringMatching(/^\/project\/mcp\.json:\d+: /),
+      data: { file: "/project/mcp.json" },
     });
   });
   it.each([
     [
       "mcpServers:\n  a:\n    comand: x\n",
-      '/srv/app/a.yaml:3: mcpServers.a.comand is no known key; did you mean "command"?',
+      '/project/a.yaml:3: mcpServers.a.comand is no known key; did you mean "command"?',
     ],
     [
       "mcpServers:\n  a:\n    command: x\n  a:\n    command: y\n",
-      "/srv/app/a.yaml:4: is no YAML: Map keys must be unique",
+      "/project/a.yaml:4: is no YAML: Map keys must be unique",
     ],
-    ["mcpServers: [\n", "/srv/app/a.yaml:"],
+    ["mcpServers: [\n", "/project/a.yaml:"],
     [
       "a: &a [x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c]\n",
       "is no YAML",
     ],
     ["just text", "must be an object with mcpServers"],
   ])("in YAML too: %j", async (text, message) => {
-    await expect(parse(text, { file: "/srv/app/a.yaml" })).rejects.toThrow(message);
+    await expect(parse(text, { file: "/project/a.yaml" })).rejects.toThrow(message);
   });
   it.each([
     [
