@@ -10,11 +10,11 @@ import type { ServerConfig } from "./types/servers.ts";
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 const EVENTS = ["onProgress", "onLog", "onElicitation", "onCatalogChanged", "onServerState", "onHandlerError"];
 const COMMON = ["required", "connectTimeoutMs", "timeoutMs", "include", "exclude", "expectHosts", "grants"];
-const SIZES = ["connectTimeoutMs", "timeoutMs", "maxResponseBytes", "concurrency"] as const;
+const SIZES = ["connectTimeoutMs", "timeoutMs", "maxResponseBytes", "concurrency", "pool"] as const;
 /** The options a configured server may have, by what it is reached by. */
 export const SERVER_KEYS = {
   url: ["url", "headers", "socketPath", "ca", "maxResponseBytes", ...COMMON],
-  command: ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", ...COMMON],
+  command: ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", "pool", ...COMMON],
   transport: ["transport", ...COMMON],
 };
 
@@ -69,6 +69,9 @@ export function checkServer(config: ServerConfig, where: string): void {
     if (typeof config.command !== "string" || config.command === "") wrong(`${where}.command must be a text`);
     if (config.args !== undefined && !Array.isArray(config.args)) wrong(`${where}.args must be a list of texts`);
     checkTexts(config.env, `${where}.env`);
+    if (config.pool !== undefined && config.concurrency !== undefined) {
+      wrong(`${where} has pool and concurrency; a process of a pool has one call at a time, so give one of the two`);
+    }
     checkSandbox(config.sandbox, `${where}.sandbox`);
   } else if (typeof config.transport !== "function") {
     wrong(`${where}.transport must be a function that makes a transport`);

@@ -151,8 +151,8 @@ export async function sendRequest(
   };
   const run = async () => {
     spent = (await before?.()) ?? 0;
-    const use = () => server.use(what, attempt, safe());
-    return inTurn ? server.turn(use) : use();
+    const use = (member: Server) => member.use(what, attempt, safe());
+    return inTurn ? server.turn(use) : use(server);
   };
   // the signal must also end the wait for a connection
   const asked = run().catch((error: unknown) => {

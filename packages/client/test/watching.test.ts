@@ -269,6 +269,39 @@ describe("concurrency of a child process", () => {
     expect(logs.map(([data, { tool }]) => [data, tool])).toEqual(["a", "b", "c"].map((name) => [name, name]));
   });
 
+  it("with a pool runs calls side by side, each in a process with nothing else to do", async () => {
+    let running = 0;
+    let most = 0;
+    const server = await start(
+      stubStdio({
+        era: "legacy",
+        capabilities: { tools: {}, logging: {} },
+        onCall: async ({ params }, reply) => {
+          most = Math.max(most, ++running);
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          reply.notify("notifications/message", { level: "info", data: params.name });
+          running--;
+          return { content: [] };
+        },
+      }),
+    );
+    const logs: [unknown, EventSource][] = [];
+    const events = { onLog: ({ data }: { data: unknown }, source: EventSource) => void logs.push([data, source]) };
+    const client = connect({ s: { ...server.config, pool: 2 } }, { events });
+    await client.listTools();
+    expect(server.opened).toBe(1);
+    const names = ["a", "b", "c", "d"];
+    await Promise.all(names.map((name) => client.callTool("s", name)));
+    expect(server.opened).toBe(2);
+    expect(most).toBe(2);
+    const told = logs.map(([data, { tool }]) => ({ data, tool }));
+    expect(told).toHaveLength(names.length);
+    for (const { data, tool } of told) expect(data).toBe(tool);
+    await client.close();
+    await vi.waitFor(() => expect(server.open).toBe(0));
+    expect(() => connect({ s: { ...server.config, pool: 2, concurrency: 1 } })).toThrow("give one of the two");
+  });
+
   it("lets a call that was given up while it waits go, and the next have its turn", async () => {
     const server = await start(
       stubStdio({ onCall: async () => new Promise((resolve) => setTimeout(() => resolve({ content: [] }), 300)) }),

@@ -1,5 +1,5 @@
 import { ConnectionError, isRecord, type TenonError } from "@tenon/core";
-import type { ServerConfig, ServerInfo } from "../types/servers.ts";
+import type { ServerConfig, ServerInfo, StdioServerConfig } from "../types/servers.ts";
 import type { Connection, ConnectionHooks } from "./connection.ts";
 import { classify } from "./failure.ts";
 import { openConnection } from "./open.ts";
@@ -31,7 +31,15 @@ function closedError(server: string): ConnectionError {
   });
 }
 
-/** One configured server: at most one shared connection, opened on use and replaced when it dies. */
+/** How many calls a configured server is given at once; undefined for as many as there are. */
+function callsAtOnce(config: ServerConfig): number | undefined {
+  return "command" in config ? (config.pool ?? config.concurrency) : undefined;
+}
+
+/**
+ * One configured server: one shared connection, opened on use and replaced when it dies. With a `pool`, calls that overlap run on
+ * further connections, each of them a server of its own that nobody else sees.
+ */
 export class Server {
   readonly name: string;
   readonly config: ServerConfig;
@@ -45,6 +53,10 @@ export class Server {
   readonly #endpoint: string | undefined;
   #ownVerdict: Verdict | undefined;
   readonly #turn: ReturnType<typeof createQueue>;
+  readonly #pooled: boolean;
+  /** Members of the pool that have nothing to do, the first one last, and all but the first. */
+  readonly #idle: Server[] = [this];
+  readonly #members: Server[] = [];
   #info: ServerInfo;
 
   constructor(name: string, config: ServerConfig, hooks: ConnectionHooks, onState: (info: ServerInfo) => void) {
@@ -53,7 +65,8 @@ export class Server {
     this.#hooks = hooks;
     this.#onState = onState;
     this.#endpoint = endpointOf(config);
-    this.#turn = createQueue("command" in config ? config.concurrency : undefined);
+    this.#turn = createQueue(callsAtOnce(config));
+    this.#pooled = "command" in config && config.pool !== undefined;
     this.#info = { server: name, health: "idle", problems: [] };
   }
 
@@ -108,9 +121,20 @@ export class Server {
     }
   }
 
-  /** Runs `work` when it is its turn: at once, unless the server's `concurrency` is limited. */
-  turn<T>(work: () => Promise<T>): Promise<T> {
-    return this.#turn(work);
+  /**
+   * Runs `work` when it is its turn: at once, unless the server's `concurrency` is limited.
+   * @param work is given what to use: this, or a member of its pool that has nothing else to do
+   */
+  turn<T>(work: (member: Server) => Promise<T>): Promise<T> {
+    if (!this.#pooled) return this.#turn(() => work(this));
+    return this.#turn(async () => {
+      const member = this.#idle.pop() ?? this.#addMember();
+      try {
+        return await work(member);
+      } finally {
+        this.#idle.push(member);
+      }
+    });
   }
 
   /** Tells what is wrong with the server's lists, beside its health. */
@@ -123,9 +147,17 @@ export class Server {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([this.#current?.close(), this.#opening?.catch(() => {})]);
+    const members = this.#members.map((member) => member.close());
+    await Promise.all([this.#current?.close(), this.#opening?.catch(() => {}), ...members]);
     await Promise.all(this.#leftovers);
     this.#setHealth({ health: "idle" });
+  }
+
+  #addMember(): Server {
+    const { pool: _pool, ...config } = this.config as StdioServerConfig; // only those have pools
+    const member = new Server(this.name, config, this.#hooks, () => {});
+    this.#members.push(member);
+    return member;
   }
 
   async #open(): Promise<Connection> {

@@ -40,6 +40,11 @@ export interface StdioServerConfig extends ToolSelection, ServerTrust {
    * the older revision is known to belong to the one call that runs.
    */
   concurrency?: number;
+  /**
+   * Processes at most, each with one tool call at a time: calls run side by side and every log message still belongs to one.
+   * Further processes start when calls overlap, and share no state with the first. Default 1. Not together with `concurrency`.
+   */
+  pool?: number;
 }
 
 /** A server behind any transport of the SDK; the function is called once per connection. */
