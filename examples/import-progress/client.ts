@@ -14,7 +14,8 @@ async function run(logLevel: "debug" | "info"): Promise<{ text: string; progress
         console.log(`${server} ${tool} ${percent} % ${message}`);
         progress.push(`${server} ${tool} ${percent} %`);
       },
-      onLog: ({ level, data }) => {
+      onLog: ({ level, logger, data }) => {
+        if (logger === "stderr") return; // what the process itself writes, such as the server's own log
         console.log(`  ${level}: ${data}`);
         levels.push(level);
       },
