@@ -7,7 +7,7 @@ import { checkArguments, describeArgumentIssues } from "./arguments.ts";
 import { insideCreateAgent, rethrowParked } from "./checkpoint.ts";
 import { directed } from "./command-checks.ts";
 import { copyToolMessage } from "./commands.ts";
-import { endRun, resultFailure, type ToolErrors } from "./failures.ts";
+import { checkToolErrors, endRun, resultFailure, type ToolErrors } from "./failures.ts";
 import {
   failureMessage,
   type MessageOrigin,
@@ -267,11 +267,12 @@ async function callThrough<Context, State>(
   }
 }
 
-function replays(legacyQuestions: unknown): boolean {
+/** @throws ConfigError `code: "invalid_option"` */
+export function replays(legacyQuestions: unknown, where: string): boolean {
   if (legacyQuestions === undefined || legacyQuestions === "error") return false;
   if (legacyQuestions === "replay") return true;
   throw new ConfigError(
-    `mcpTools(client, options).legacyQuestions is ${JSON.stringify(legacyQuestions)}; expected "error" or "replay"`,
+    `${where}.legacyQuestions is ${JSON.stringify(legacyQuestions)}; expected "error" or "replay"`,
     { code: "invalid_option" },
   );
 }
@@ -337,15 +338,8 @@ export async function mcpTools<Context = unknown, State = unknown>(
 ): Promise<McpTool[]> {
   checkOptions(options, ["servers", "provider", "toolErrors", "legacyQuestions"], "mcpTools(client, options)");
   const { servers = [], provider, toolErrors } = options;
-  const replay = replays(options.legacyQuestions);
-  if (toolErrors !== undefined && toolErrors !== "return" && toolErrors !== "throw") {
-    throw new ConfigError(
-      `mcpTools(client, options).toolErrors must be "return" or "throw", got ${JSON.stringify(toolErrors)}`,
-      {
-        code: "invalid_option",
-      },
-    );
-  }
+  const replay = replays(options.legacyQuestions, "mcpTools(client, options)");
+  checkToolErrors(toolErrors, "mcpTools(client, options)");
   const catalog = await client.listTools(...servers);
   return catalog.map((entry) => toolOf(client, entry, { provider, toolErrors, replay }));
 }
