@@ -285,8 +285,9 @@ export class MultiServerMCPClient {
       callTool: (...call) => this.#open().callTool(...call), // the tool outlives a close()
     };
     return toolOf(client, entry, {
-      toolErrors: config.handleToolErrors === false ? "throw" : undefined,
+      toolErrors: config.handleToolErrors === undefined ? undefined : config.handleToolErrors ? "return" : "throw",
       provider: config.provider,
+      replay: config.legacyQuestions === "replay",
       show: (result) => showResult(result, content),
       timeoutMs: config.mcpServers[entry.server]?.defaultToolTimeout ?? config.defaultToolTimeout,
       headers: headers && { ...headers },
