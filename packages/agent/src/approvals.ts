@@ -51,6 +51,9 @@ interface Decided {
   readonly decidedAt: string;
 }
 
+/** Later than this no Date can say when it ends. */
+const MAX_TTL_MS = 1e15;
+
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 async function decide(
@@ -213,9 +216,9 @@ export function approvals(
 ): AgentMiddleware {
   checkOptions(options, ["derive", "ttlMs", "audit"], "approvals(tools, policy, options)");
   const { ttlMs } = options;
-  if (ttlMs !== undefined && !(Number.isFinite(ttlMs) && ttlMs > 0)) {
+  if (ttlMs !== undefined && !(ttlMs > 0 && ttlMs <= MAX_TTL_MS)) {
     throw new ConfigError(
-      `approvals(tools, policy, options).ttlMs is ${ttlMs}; expected a number of milliseconds above 0`,
+      `approvals(tools, policy, options).ttlMs is ${ttlMs}; expected a number of milliseconds above 0, at most ${MAX_TTL_MS}`,
       {
         code: "invalid_option",
       },

@@ -27,6 +27,8 @@ const tolerantRegExp = Object.assign(
 
 /** A server's pattern may take for ever on a text that a model writes. */
 const MAX_CHECK_MS = 500;
+/** Once per schema: what takes longer is left to the server. */
+const MAX_COMPILE_MS = 2_000;
 
 /** Characters of arguments that a harmless pattern is fast on whatever they are. */
 const SMALL = 4_096;
@@ -75,12 +77,15 @@ function validatorOf(schema: object): Validator | "unusable" {
       validateSchema: false,
       validateFormats: false,
       ownProperties: true,
+      // 19.99 is a multiple of 0.01, whatever a division of binary fractions says
+      multipleOfPrecision: 8,
       logger: false,
       code: { regExp: tolerantRegExp },
     });
     try {
       // `$schema` would name a dialect that is not loaded, `$async` would make Ajv answer with a promise
-      const validate = ajv.compile({ ...schema, $schema: undefined, $async: undefined });
+      const plain = { ...schema, $schema: undefined, $async: undefined };
+      const validate = withinTime(() => ajv.compile(plain), MAX_COMPILE_MS);
       found = { validate, cost: costOf(schema) };
       break;
     } catch {

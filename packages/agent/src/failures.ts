@@ -1,12 +1,28 @@
 import { Command, isCommand } from "@langchain/langgraph";
 import { renderText, type ToolResult } from "@tenon/client";
-import { ExecutionError } from "@tenon/core";
+import { ConfigError, ExecutionError } from "@tenon/core";
+import { MiddlewareError } from "langchain";
 
 /**
  * What happens when a call fails, that is when the tool answers "error", its arguments do not fit, or the call itself breaks:
  * `"return"` gives the model a message with status `"error"` and the run goes on, `"throw"` ends the run with the error.
  */
 export type ToolErrors = "return" | "throw";
+
+/** @throws ConfigError `code: "invalid_option"` */
+export function checkToolErrors(given: unknown, where: string): void {
+  if (given === undefined || given === "return" || given === "throw") return;
+  throw new ConfigError(`${where}.toolErrors must be "return" or "throw", got ${JSON.stringify(given)}`, {
+    code: "invalid_option",
+  });
+}
+
+/** What was thrown: errors of middleware wrap it, once per layer. */
+export function rootOf(thrown: unknown): unknown {
+  let root = thrown;
+  while (MiddlewareError.isInstance(root) && root.cause !== undefined) root = root.cause;
+  return root;
+}
 
 const ending = new WeakSet<object>();
 

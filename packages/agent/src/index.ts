@@ -27,6 +27,7 @@ export {
   type ThreadLeaseOptions,
   withThreadLease,
 } from "./lease.ts";
+export { McpTool, type McpToolMetadata } from "./mcp-tool.ts";
 export { type McpArtifact, toolMessageOf } from "./messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
 export { type ModelOptions, resolveModel } from "./models.ts";
@@ -110,8 +111,6 @@ export {
   type AgentClient,
   type AgentInterceptor,
   type McpStreamChunk,
-  McpTool,
-  type McpToolMetadata,
   type McpToolsOptions,
   mcpTools,
 } from "./tools.ts";

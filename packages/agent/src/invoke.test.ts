@@ -83,6 +83,24 @@ describe("state with a reducer", () => {
   it("needs no checkpointer", async () => {
     const agent = await startAgent("echo");
     expect((await invokeAgent(agent, say("one"))).auditLog).toEqual(["echo"]);
+    expect((await invokeAgent(agent, say("one"), config)).auditLog).toEqual(["echo"]);
+  });
+
+  it("is not touched when the saver cannot say what the thread has", async () => {
+    let reads = 0;
+    class FailingSaver extends MemorySaver {
+      override async getTuple(...args: Parameters<MemorySaver["getTuple"]>): ReturnType<MemorySaver["getTuple"]> {
+        reads += 1;
+        if (reads === failAt) throw new Error("the database went away");
+        return super.getTuple(...args);
+      }
+    }
+    let failAt = 0;
+    const agent = await startAgent("echo", new FailingSaver());
+    await invokeAgent(agent, say("one"), config);
+    failAt = reads + 1;
+    await expect(invokeAgent(agent, say("two"), config)).rejects.toThrow("the database went away");
+    expect((await invokeAgent(agent, say("two"), config)).auditLog).toEqual(["echo", "echo"]);
   });
 });
 

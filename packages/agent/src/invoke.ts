@@ -1,5 +1,6 @@
 import { isCommand } from "@langchain/langgraph";
 import { ConfigError, isRecord } from "@tenon/core";
+import { lacksCheckpointer } from "./open-questions.ts";
 
 /** What can be run by `invokeAgent` and `streamAgent`: what `createAgent` returns, or a compiled graph. */
 export interface InvokableAgent {
@@ -33,13 +34,20 @@ export function runnerOf<Agent extends { readonly graph?: unknown }>(agent: Agen
 
 const UNSAVED = { values: {}, next: [] };
 
+function hasThread(config: unknown): boolean {
+  return isRecord(config) && isRecord(config.configurable) && config.configurable.thread_id !== undefined;
+}
+
 async function savedRunner<Agent extends InvokableAgent>(
   agent: Agent,
   input: unknown,
   config: Config<Agent>,
 ): Promise<Agent> {
-  // without a checkpointer or a thread nothing is saved that could be spread
-  const { values, next } = await agent.getState(config as never).catch(() => UNSAVED);
+  const { values, next } = await agent.getState(config as never).catch((error: unknown) => {
+    // without a checkpointer or a thread nothing is saved that could be spread; a saver that fails has said nothing of the kind
+    if (lacksCheckpointer(error) || !hasThread(config)) return UNSAVED;
+    throw error;
+  });
   if (next.length > 0 && input !== null && !isCommand(input)) {
     throw new ConfigError(
       `The thread has stopped at ${next.join(", ")}: a question is open, or a run was cut. New input would leave its tool calls ` +

@@ -42,6 +42,8 @@ export class ThreadLeaseLost extends TenonError {
 
 const TTL_MS = 15_000;
 const POLL_MS = 100;
+/** Node's timers fire at once when they are set to more. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const OPTIONS = ["ttlMs", "waitMs", "holder", "isGone", "signal"];
 
 /** Names a thread among what else is leased in the same store. */
@@ -71,7 +73,7 @@ export function isProcessGone(holder: string): boolean {
 async function within<T>(ms: number, answer: Promise<T>, done?: AbortSignal): Promise<T> {
   const answered = new AbortController();
   const signal = done ? AbortSignal.any([done, answered.signal]) : answered.signal;
-  const late = sleep(Math.max(ms, 1), undefined, { signal, ref: false }).then(() => {
+  const late = sleep(Math.min(Math.max(ms, 1), LONGEST_TIMER_MS), undefined, { signal, ref: false }).then(() => {
     throw new ConnectionError(`The lease store gave no answer in ${Math.round(ms)} ms`, {
       code: "lease_timeout",
       retryable: true,
@@ -122,7 +124,7 @@ async function keep(
   // counted from before the question was sent, by a clock nobody sets: never later than the store's own end
   let until = since + ttlMs;
   for (;;) {
-    await sleep(ttlMs / 3, undefined, { signal: done, ref: false }).catch(() => undefined);
+    await sleep(Math.min(ttlMs / 3, LONGEST_TIMER_MS), undefined, { signal: done, ref: false }).catch(() => undefined);
     if (done.aborted) return;
     const at = performance.now();
     try {
@@ -161,7 +163,12 @@ export async function withThreadLease<T>(
   if (typeof threadId !== "string" || threadId === "") {
     throw new ConfigError("withThreadLease needs the id of a thread", { code: "no_thread" });
   }
-  const { ttlMs = TTL_MS, signal } = options;
+  const { ttlMs = TTL_MS, waitMs = 0, signal } = options;
+  if (!(waitMs >= 0)) {
+    throw new ConfigError(`withThreadLease: waitMs must be a number of milliseconds, 0 or more, got ${waitMs}`, {
+      code: "invalid_option",
+    });
+  }
   const taken = await take(leases, threadId, ttlMs, options);
   const stop = new AbortController();
   const done = new AbortController();

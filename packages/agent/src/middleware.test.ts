@@ -147,5 +147,7 @@ describe("errors", () => {
   it("a typing error in the options is found", () => {
     // @ts-expect-error unknown option
     expect(() => mcpMiddleware({ toolError: "throw" })).toThrow('did you mean "toolErrors"');
+    // @ts-expect-error a value there is not
+    expect(() => mcpMiddleware({ toolErrors: "raise" })).toThrow('must be "return" or "throw", got "raise"');
   });
 });

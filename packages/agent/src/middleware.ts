@@ -2,11 +2,11 @@ import { type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/mes
 import { ToolInputParsingException } from "@langchain/core/tools";
 import { type Command, END, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { ConfigError, checkOptions } from "@tenon/core";
-import { type AgentMiddleware, createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
+import { type AgentMiddleware, createMiddleware, ToolInvocationError } from "langchain";
 import { type ApprovalRecord, approvalOf } from "./approval-records.ts";
 import { markGuarded, rethrowParked } from "./checkpoint.ts";
 import { type AnsweredCall, answerCall, copyToolMessage, gotoOf } from "./commands.ts";
-import { endRun, endsRun, type ToolErrors } from "./failures.ts";
+import { checkToolErrors, endRun, endsRun, rootOf, type ToolErrors } from "./failures.ts";
 import { failureOf } from "./messages.ts";
 
 /** Options of `mcpMiddleware`. */
@@ -19,13 +19,6 @@ export interface McpMiddlewareOptions {
 }
 
 const END_MARK = "tenon_end_run";
-
-/** Middleware errors wrap what was thrown further in, once per layer. */
-function rootOf(error: unknown): unknown {
-  let root = error;
-  while (MiddlewareError.isInstance(root) && root.cause !== undefined) root = root.cause;
-  return root;
-}
 
 function errorText(error: unknown, call: AnsweredCall): string {
   // ToolInvocationError's own message holds a stack trace with paths
@@ -94,10 +87,11 @@ function unmarked(message: ToolMessage): ToolMessage {
  * - what a person decided about a call (`approvals`) is on the call's message, in `metadata.approval`;
  * - an error of a tool becomes a message with status `"error"`, or ends the run (`toolErrors: "throw"`).
  *
- * @throws ConfigError `code: "unknown_option"` for an option nobody reads
+ * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"invalid_option"`
  */
 export function mcpMiddleware(options: McpMiddlewareOptions = {}): AgentMiddleware {
   checkOptions(options, ["toolErrors"], "mcpMiddleware(options)");
+  checkToolErrors(options.toolErrors, "mcpMiddleware(options)");
   const throwing = options.toolErrors === "throw";
   return createMiddleware({
     name: "TenonMcp",

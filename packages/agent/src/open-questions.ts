@@ -131,14 +131,17 @@ export function questionsOf(state: ThreadState): Question[] {
   return state.tasks.flatMap((task) => (task.result === undefined ? task.interrupts.map(questionOf) : []));
 }
 
+/** Whether LangGraph says that a graph has no checkpointer. */
+export function lacksCheckpointer(error: unknown): boolean {
+  return (isRecord(error) && error.lc_error_code === "MISSING_CHECKPOINTER") || /checkpointer/i.test(String(error));
+}
+
 /** The thread as it is saved now. */
 export async function readThread(agent: RunnableAgent, threadId: string): Promise<ThreadState> {
   try {
     return await agent.getState({ configurable: { thread_id: threadId } });
   } catch (cause) {
-    if (!(isRecord(cause) && cause.lc_error_code === "MISSING_CHECKPOINTER") && !/checkpointer/i.test(String(cause))) {
-      throw cause;
-    }
+    if (!lacksCheckpointer(cause)) throw cause;
     throw new ConfigError("The agent has no checkpointer, so its threads cannot be read or resumed. Give it one.", {
       code: "no_checkpointer",
       cause,

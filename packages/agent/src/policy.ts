@@ -1,5 +1,5 @@
 import { ConfigError, checkOptions, didYouMean } from "@tenon/core";
-import { mcpMetadata } from "./tools.ts";
+import { mcpMetadata } from "./mcp-tool.ts";
 
 /** What a person may decide about a tool call. */
 export type DecisionKind = "approve" | "edit" | "reject" | "respond";

@@ -45,6 +45,14 @@ interface Row {
 
 const MINUTE_MS = 60_000;
 const SWEEP_MINUTES = 60;
+/** Node's timers fire at once, over and over, when they are set to more. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** @throws ConfigError `code: "ttl"` */
+function checkMinutes(name: string, minutes: number | undefined): void {
+  if (minutes === undefined || minutes >= 0) return;
+  throw new ConfigError(`${name} is a number of minutes, 0 or more, given ${minutes}`, { code: "ttl" });
+}
 
 const itemOf = (row: Row): Item => ({
   namespace: row.path.split(":"),
@@ -77,7 +85,7 @@ export class SqliteStore extends BaseStore {
 
   /**
    * @param path the file, made with its folder at first use, readable by the owner only; `":memory:"` keeps nothing
-   * @throws ConfigError for an unknown option or a missing path
+   * @throws ConfigError for an unknown option, a missing path, or minutes below 0
    */
   constructor(path: string, options: SqliteStoreOptions = {}) {
     super();
@@ -86,6 +94,8 @@ export class SqliteStore extends BaseStore {
     if (typeof path !== "string" || path === "") {
       throw new ConfigError("new SqliteStore(path) needs the path of a file", { code: "no_path" });
     }
+    checkMinutes("options.ttl.defaultTtl", options.ttl?.defaultTtl);
+    checkMinutes("options.ttl.sweepIntervalMinutes", options.ttl?.sweepIntervalMinutes);
     this.#path = path;
     this.#ttl = options.ttl ?? {};
   }
@@ -149,7 +159,10 @@ export class SqliteStore extends BaseStore {
     const minutes = this.#ttl.sweepIntervalMinutes ?? SWEEP_MINUTES;
     if (minutes > 0) {
       // a sweep that fails is made up for by the next one
-      this.#sweeper = setInterval(() => void this.sweepExpiredItems().catch(() => undefined), minutes * MINUTE_MS);
+      this.#sweeper = setInterval(
+        () => void this.sweepExpiredItems().catch(() => undefined),
+        Math.min(minutes * MINUTE_MS, LONGEST_TIMER_MS),
+      );
       this.#sweeper.unref();
     }
     return this.#database;
@@ -169,6 +182,7 @@ export class SqliteStore extends BaseStore {
 
   #put(database: Database.Database, { namespace, key, value, options }: Put): void {
     checkNamespace(namespace);
+    checkMinutes("options.ttl", options?.ttl);
     const path = namespace.join(":");
     if (value === null) {
       database.prepare("delete from tenon_memory where path = ? and key = ?").run(path, key);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isRecord, TenonError } from "@tenon/core";
-import { MiddlewareError } from "langchain";
+import { rootOf } from "./failures.ts";
 import { cutText } from "./stream-bounds.ts";
 
 /** What went wrong, for people and programs outside: nothing from inside the process. */
@@ -22,13 +22,6 @@ export interface StreamError {
 }
 
 const MESSAGE_LENGTH = 2_000;
-
-/** Middleware errors wrap what was thrown further in, once per layer. */
-function rootOf(thrown: unknown): unknown {
-  let root = thrown;
-  while (MiddlewareError.isInstance(root) && root.cause !== undefined) root = root.cause;
-  return root;
-}
 
 /** The HTTP status of an error as the clients of model providers throw it. */
 function statusOf(error: unknown): number | undefined {

@@ -1,9 +1,9 @@
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { digest, isRecord } from "@tenon/core";
 import { type CallOrigin, messagesOf, type RunEvent } from "./events.ts";
+import { type McpToolMetadata, mcpMetadata } from "./mcp-tool.ts";
 import type { McpArtifact } from "./messages.ts";
 import type { RunnableAgent } from "./open-questions.ts";
-import { type McpToolMetadata, mcpMetadata } from "./tools.ts";
 
 /** The stream modes of LangGraph that a reader understands. */
 export const STREAM_MODES = ["messages", "tools", "updates", "custom", "values"] as const;

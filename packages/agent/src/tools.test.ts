@@ -94,6 +94,13 @@ describe("arguments that do not fit", () => {
     expect(message.content).toBe("ok");
   });
 
+  it("a price in cents fits a schema that wants whole cents", async () => {
+    const schema = { type: "object", properties: { price: { type: "number", multipleOf: 0.01 } } };
+    const tool: ScriptedTool = { schema, run: () => ({ text: "ok" }) };
+    for (const price of [19.99, 4.35, 1.13]) expect((await callOne(tool, { price })).message.content).toBe("ok");
+    expect((await callOne(tool, { price: 0.005 })).message.status).toBe("error");
+  });
+
   it("two tools with the same $id do not disturb each other", async () => {
     const schema = (type: string) => ({ $id: "urn:x", type: "object", properties: { a: { type } }, required: ["a"] });
     const client = scriptedClient({

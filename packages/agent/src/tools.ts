@@ -1,22 +1,14 @@
 import { type MessageContent, ToolMessage } from "@langchain/core/messages";
-import { DynamicStructuredTool, type ToolRunnableConfig } from "@langchain/core/tools";
 import { type Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import type { CatalogTool, Client, Interceptor, ToolResult, ToolRuntime } from "@tenon/client";
-import { ConfigError, checkOptions, digest, ExecutionError, isRecord, type JsonObject, META } from "@tenon/core";
-import { checkArguments, describeArgumentIssues } from "./arguments.ts";
-import { insideCreateAgent, rethrowParked } from "./checkpoint.ts";
+import { ConfigError, checkOptions, digest, isRecord, META } from "@tenon/core";
+import { rethrowParked } from "./checkpoint.ts";
 import { directed } from "./command-checks.ts";
 import { copyToolMessage } from "./commands.ts";
-import { endRun, resultFailure, type ToolErrors } from "./failures.ts";
-import {
-  failureMessage,
-  type MessageOrigin,
-  resultMessage,
-  type ShownResult,
-  settled,
-  shownAsText,
-} from "./messages.ts";
-import { type ModelProvider, modelSchemaOf, restoreArguments } from "./provider-schemas/index.ts";
+import { checkToolErrors, resultFailure, type ToolErrors } from "./failures.ts";
+import { type CallConfig, callIdOf, failed, McpTool, type McpToolMetadata } from "./mcp-tool.ts";
+import { type MessageOrigin, resultMessage, type ShownResult, settled, shownAsText } from "./messages.ts";
+import type { ModelProvider } from "./provider-schemas/index.ts";
 import { durableDriver } from "./questions.ts";
 
 /**
@@ -52,23 +44,6 @@ export type McpStreamChunk = { readonly server: string; readonly tool: string; r
   | { readonly type: "mcp_log"; readonly level: string; readonly logger?: string; readonly data: unknown }
 );
 
-/** Where a LangChain tool comes from, in `tool.metadata.mcp`. */
-export interface McpToolMetadata {
-  readonly server: string;
-  /** Wire name. */
-  readonly tool: string;
-  readonly annotations: CatalogTool["annotations"];
-}
-
-/** What LangChain's and LangGraph's tool nodes add to the configuration of a tool. */
-interface CallConfig extends ToolRunnableConfig {
-  readonly state?: unknown;
-  readonly store?: unknown;
-  readonly toolCallId?: string;
-  readonly writer?: ((chunk: unknown) => void) | null;
-  readonly executionInfo?: { readonly taskId?: string };
-}
-
 type Output = [content: ToolMessage | Command | MessageContent, artifact: unknown];
 
 /** What is the same for all calls of a tool. */
@@ -86,84 +61,10 @@ export interface ToolSettings {
   readonly replay?: boolean | undefined;
 }
 
-/** The part of a tool's metadata that `mcpTools` wrote, or undefined for other tools. */
-export function mcpMetadata(tool: { readonly metadata?: unknown }): McpToolMetadata | undefined {
-  const mcp = isRecord(tool.metadata) ? tool.metadata.mcp : undefined;
-  // only mcpTools writes this key, always in this shape
-  return isRecord(mcp) && typeof mcp.server === "string" ? (mcp as unknown as McpToolMetadata) : undefined;
-}
-
-function callIdOf(arg: unknown, config: CallConfig | undefined): string | undefined {
-  if (isRecord(arg) && arg.type === "tool_call" && typeof arg.id === "string") return arg.id;
-  return config?.toolCallId ?? config?.toolCall?.id;
-}
-
-type McpToolFields = Omit<ConstructorParameters<typeof DynamicStructuredTool<JsonObject>>[0], "schema"> & {
-  /** The server's schema. */
-  readonly inputSchema: JsonObject;
-  /** Whose rules `schema` fits. */
-  readonly provider?: ModelProvider | undefined;
-};
-
-/** A tool of an MCP server as a LangChain tool. Made by `mcpTools`. `schema` is what a model is shown. */
-export class McpTool extends DynamicStructuredTool<JsonObject> {
-  /** The server's own schema: what arguments are checked against. */
-  readonly inputSchema: JsonObject;
-  /** A model's arguments as the server wants them: the form in which they are approved, checked and sent. */
-  readonly toWire: (args: Readonly<Record<string, unknown>>) => Record<string, unknown>;
-
-  constructor({ inputSchema, provider, ...fields }: McpToolFields) {
-    const { schema, wireNames } = modelSchemaOf(inputSchema, provider);
-    super({ ...fields, schema });
-    this.inputSchema = inputSchema;
-    this.toWire = (args) => restoreArguments(inputSchema, args, wireNames);
-  }
-
-  /** What happens when a call fails; left out, `mcpMiddleware` may decide. */
-  toolErrors: ToolErrors | undefined;
-
-  // core validates JSON Schema with a library that throws on schemas it cannot read and reports errors with stack traces
-  override async call<
-    Arg extends Parameters<DynamicStructuredTool<JsonObject>["call"]>[0],
-    Config extends ToolRunnableConfig | undefined,
-  >(arg: Arg, config?: Config, tags?: string[]): ReturnType<DynamicStructuredTool<JsonObject>["call"]> {
-    const call = isRecord(arg) && arg.type === "tool_call" ? arg : undefined;
-    const given: unknown = call ? call.args : arg;
-    const input = isRecord(given) ? this.toWire(given) : given;
-    const issues = checkArguments(this.inputSchema, input);
-    if (issues.length > 0) {
-      const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
-      const error = new ExecutionError(text, { code: "invalid_arguments", maybeExecuted: false, data: { issues } });
-      const id = callIdOf(arg, config);
-      if (id === undefined) throw error;
-      return failed({ name: this.name }, id, config ?? {}, error, this.toolErrors);
-    }
-    const checked: this = Object.create(this, { schema: { value: {} } });
-    const sent = (call ? { ...call, args: input } : input) as Arg; // the same form, its arguments as the server wants them
-    return super.call.call(checked, sent, config, tags);
-  }
-}
-
 function stateOf(state: unknown): unknown {
   if (!isRecord(state) || !("lg_tool_call" in state)) return state;
   const { lg_tool_call: _own, ...rest } = state; // added by the tool node for itself
   return rest;
-}
-
-/** What a failed call is to the run: a message for the model, or the end. */
-function failed(
-  origin: MessageOrigin,
-  id: string,
-  execution: CallConfig,
-  error: unknown,
-  toolErrors: ToolErrors | undefined,
-): ToolMessage | Command {
-  if (toolErrors === "throw") {
-    if (insideCreateAgent(execution)) return endRun(error);
-    throw error; // a tool node of one's own has an option for what it does with errors
-  }
-  const message = failureMessage(origin, id, error);
-  return toolErrors === "return" ? settled(message) : message;
 }
 
 /** A result as the tool's output; outside a graph, where no call waits for a message, as content or as an error. */
@@ -267,11 +168,12 @@ async function callThrough<Context, State>(
   }
 }
 
-function replays(legacyQuestions: unknown): boolean {
+/** @throws ConfigError `code: "invalid_option"` */
+export function replays(legacyQuestions: unknown, where: string): boolean {
   if (legacyQuestions === undefined || legacyQuestions === "error") return false;
   if (legacyQuestions === "replay") return true;
   throw new ConfigError(
-    `mcpTools(client, options).legacyQuestions is ${JSON.stringify(legacyQuestions)}; expected "error" or "replay"`,
+    `${where}.legacyQuestions is ${JSON.stringify(legacyQuestions)}; expected "error" or "replay"`,
     { code: "invalid_option" },
   );
 }
@@ -337,15 +239,8 @@ export async function mcpTools<Context = unknown, State = unknown>(
 ): Promise<McpTool[]> {
   checkOptions(options, ["servers", "provider", "toolErrors", "legacyQuestions"], "mcpTools(client, options)");
   const { servers = [], provider, toolErrors } = options;
-  const replay = replays(options.legacyQuestions);
-  if (toolErrors !== undefined && toolErrors !== "return" && toolErrors !== "throw") {
-    throw new ConfigError(
-      `mcpTools(client, options).toolErrors must be "return" or "throw", got ${JSON.stringify(toolErrors)}`,
-      {
-        code: "invalid_option",
-      },
-    );
-  }
+  const replay = replays(options.legacyQuestions, "mcpTools(client, options)");
+  checkToolErrors(toolErrors, "mcpTools(client, options)");
   const catalog = await client.listTools(...servers);
   return catalog.map((entry) => toolOf(client, entry, { provider, toolErrors, replay }));
 }

@@ -131,7 +131,7 @@ describe("an approval with a time to decide", () => {
     expect((await open())?.expiresAt).toBeUndefined();
     vi.setSystemTime(MORNING + 1000 * HOUR);
     expect((await resume({ decisions: [approve] })).messages.at(-1)?.text).toContain("refunded");
-    for (const ttlMs of [0, -1, Number.NaN]) {
+    for (const ttlMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER]) {
       expect(() => approvals([], {}, { ttlMs })).toThrow(expect.objectContaining({ code: "invalid_option" }));
     }
   });

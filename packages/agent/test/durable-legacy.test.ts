@@ -9,6 +9,7 @@ import {
   type Answer,
   type InteractiveOptions,
   type McpToolsOptions,
+  MultiServerMCPClient,
   mcpMiddleware,
   mcpTools,
   type Question,
@@ -101,6 +102,24 @@ describe("a question that a server of the older revision asks inside a call", ()
     expect(asked).toEqual(["When in Rome?", "Pay 100 for Rome?"]);
     expect(last.reply).toBe("done: success=booked Rome on 1 May for 100");
     expect(hotel.done).toEqual(["looked Rome", "looked Rome", "looked Rome", "paid 100 for Rome"]);
+  });
+
+  it("waits for tools of MultiServerMCPClient as well", async () => {
+    const hotel = await startHotel();
+    const client = new MultiServerMCPClient({
+      mcpServers: { hotel: { url: hotel.url } },
+      elicitation: "interrupt",
+      legacyQuestions: "replay",
+    });
+    cleanups.push(() => client.close());
+    const agent = createAgent({
+      model: callingModel({ name: "book", args: { city: "Rome" } }),
+      tools: await client.getTools(),
+      middleware: [mcpMiddleware()],
+      checkpointer: new MemorySaver(),
+    });
+    const { reply } = await runInteractive(agent, "go", { threadId: "t", ask: answering });
+    expect(reply).toBe("done: success=booked Rome on 1 May for 100");
   });
 
   it("costs nothing where the server knows the call again by its key", async () => {

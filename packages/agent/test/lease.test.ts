@@ -174,6 +174,24 @@ describe("a thread under a lease", () => {
     const run = async (): Promise<void> => undefined;
     await expect(withThreadLease(stores.leases, "t", run, { ttlMS: 1 } as never)).rejects.toThrow('mean "ttlMs"?');
     await expect(withThreadLease(stores.leases, "", run)).rejects.toMatchObject({ code: "no_thread" });
+    const waitMs = Number.NaN; // would wait for ever
+    await expect(withThreadLease(stores.leases, "t", run, { waitMs })).rejects.toMatchObject({
+      code: "invalid_option",
+    });
+  });
+
+  it("may be for months, longer than a timer runs", async () => {
+    let asked = 0;
+    const counting: LeaseStore = {
+      ...stores.leases,
+      renew: (...args) => {
+        asked += 1;
+        return stores.leases.renew(...args);
+      },
+    };
+    const ttlMs = 90 * 24 * 3_600_000;
+    const done = await withThreadLease(counting, freshThread(), () => sleep(50).then(() => "done"), { ttlMs });
+    expect([done, asked]).toEqual(["done", 0]);
   });
 });
 

@@ -142,6 +142,16 @@ describe("a configuration that cannot be used", () => {
       { mcpServers: { a: { url } }, callbacks: { onProgess: () => {} } },
       /did you mean "onProgress"/,
     ],
+    [
+      "a text for a flag",
+      { mcpServers: { a: { url } }, handleToolErrors: "false" },
+      /must be true or false, got "false"/,
+    ],
+    [
+      "no way with old questions",
+      { mcpServers: { a: { url } }, legacyQuestions: "again" },
+      /expected "error" or "replay"/,
+    ],
     ["a wrong policy", { mcpServers: { a: { url } }, onConnectionError: "skip" }, /"throw", "ignore" or a function/],
   ];
   it.each(cases)("because of %s says what to do", (_what, config, message) => {

@@ -193,6 +193,15 @@ describe("failed calls", () => {
     await expect(agent.invoke(go)).rejects.toBeInstanceOf(ExecutionError);
   });
 
+  it("are messages when that is said, whatever the middleware would do", async () => {
+    const middleware = [mcpMiddleware({ toolErrors: "throw" })];
+    const said = await (await weatherClient({ handleToolErrors: true })).getTools();
+    const agent = createAgent({ model: callingModel(missing), tools: said, middleware });
+    expect((await agent.invoke(go)).messages.at(-1)?.text).toBe("done: error=no data for nowhere");
+    const left = await (await weatherClient()).getTools();
+    await expect(createAgent({ model: callingModel(missing), tools: left, middleware }).invoke(go)).rejects.toThrow();
+  });
+
   it("are thrown outside an agent", async () => {
     const get = await tool(await weatherClient(), "get_weather");
     await expect(get.invoke({ location: "nowhere" })).rejects.toThrow("no data for nowhere");

@@ -105,6 +105,8 @@ describe("SqliteStore", () => {
     expect(() => new SqliteStore("")).toThrow("needs the path");
     expect(() => new SqliteStore("x", { tll: {} } as never)).toThrow('has no option "tll"');
     expect(() => new SqliteStore("x", { ttl: { defaultTTL: 1 } } as never)).toThrow('did you mean "defaultTtl"?');
+    expect(() => new SqliteStore("x", { ttl: { defaultTtl: -1 } })).toThrow("a number of minutes, 0 or more, given -1");
+    await expect(store.put(["a"], "k", {}, undefined, { ttl: Number.NaN })).rejects.toMatchObject({ code: "ttl" });
   });
 
   it("forgets items when their time is up", async () => {
@@ -120,6 +122,20 @@ describe("SqliteStore", () => {
     expect(await store.listNamespaces()).toEqual([["a"]]);
     expect(await store.sweepExpiredItems()).toBe(2);
     expect(await store.sweepExpiredItems()).toBe(0);
+  });
+
+  it("sweeps as seldom as it is told to", async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on("warning", note);
+    try {
+      await using store = new SqliteStore(":memory:", { ttl: { sweepIntervalMinutes: 90 * 24 * 60 } });
+      store.start();
+      await sleep(20);
+    } finally {
+      process.off("warning", note);
+    }
+    expect(warnings.map(({ name }) => name)).not.toContain("TimeoutOverflowWarning");
   });
 
   it("keeps what is read, when told so", async () => {

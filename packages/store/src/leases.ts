@@ -59,10 +59,21 @@ export function checkLease(name: string, holder: string, ttlMs: number): void {
   checkTtl(ttlMs);
 }
 
+/** A later end no Date can say. */
+const LONGEST_MS = 1e15;
+
 /** Refuses times that end at once or never. */
 export function checkTtl(ttlMs: number): void {
-  if (Number.isFinite(ttlMs) && ttlMs > 0) return;
-  throw new ConfigError(`The time of a lease is a positive number of milliseconds, given ${ttlMs}`, { code: "lease" });
+  if (ttlMs > 0 && ttlMs <= LONGEST_MS) return;
+  throw new ConfigError(
+    `The time of a lease is a positive number of milliseconds, given ${ttlMs} (at most ${LONGEST_MS})`,
+    { code: "lease" },
+  );
+}
+
+/** The whole millisecond at which `ttlMs` from `now` are over: Postgres keeps no parts of one. */
+export function endOf(now: number, ttlMs: number): number {
+  return Math.ceil(now + ttlMs);
 }
 
 /** How long a name is remembered after its last lease, so that its fence goes on from there even if a clock goes back. */

@@ -1,4 +1,4 @@
-import { checkLease, checkTtl, FENCE_KEPT_MS, type HeldLease, type LeaseStore, nextFence } from "./leases.ts";
+import { checkLease, checkTtl, endOf, FENCE_KEPT_MS, type HeldLease, type LeaseStore, nextFence } from "./leases.ts";
 
 const SWEEP_EVERY_MS = 60_000;
 
@@ -28,7 +28,7 @@ export function createMemoryLeases(): LeaseStore {
       const before = leases.get(name);
       const fence = nextFence(before, now);
       if (before && fence === undefined) return { state: "taken", lease: before };
-      const lease = { name, holder, fence: fence ?? now, expiresAt: now + ttlMs };
+      const lease = { name, holder, fence: fence ?? now, expiresAt: endOf(now, ttlMs) };
       leases.set(name, lease);
       return { state: "yours", lease };
     },
@@ -36,7 +36,7 @@ export function createMemoryLeases(): LeaseStore {
       checkTtl(ttlMs);
       const found = held(lease);
       if (!found) return undefined;
-      const renewed = { ...found, expiresAt: Date.now() + ttlMs };
+      const renewed = { ...found, expiresAt: endOf(Date.now(), ttlMs) };
       leases.set(lease.name, renewed);
       return renewed;
     },

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Json, TenonError } from "@tenon/core";
+import { ConfigError, type Json, TenonError } from "@tenon/core";
 
 /** What a claim is about. */
 export interface ClaimRequest {
@@ -77,6 +77,12 @@ export class LeaseLost extends TenonError {
 
 /** Fifteen seconds: five missed renewals, and short enough that a retry after a crash still waits for it. */
 export const LEASE_MS = 15_000;
+
+/** @throws ConfigError `code: "limit"` for a time that ends at once or never */
+export function checkLeaseMs(leaseMs: number, where: string): number {
+  if (Number.isFinite(leaseMs) && leaseMs > 0) return leaseMs;
+  throw new ConfigError(`${where}: leaseMs must be positive, got ${leaseMs}`, { code: "limit" });
+}
 
 const FIRST_POLL_MS = 5;
 const LONGEST_POLL_MS = 250;

@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
 import { shareSide } from "./connection.ts";
 import { migrations } from "./migrations/index.ts";
-import { LEASE_MS, type OutcomeStore } from "./outcomes.ts";
+import { checkLeaseMs, LEASE_MS, type OutcomeStore } from "./outcomes.ts";
 import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
 import { createSqlLeases } from "./sql-leases.ts";
 import { bundle, type Stores } from "./stores.ts";
@@ -43,11 +43,15 @@ async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
 
 function connect(options: PostgresStoreOptions, where: string): () => SqlSide {
   checkOptions(options, ["url", "schema", "maxConnections", "leaseMs"], `${where}(options)`);
-  const { schema = "tenon" } = options;
+  const { url, schema = "tenon" } = options;
+  // left out, the driver would take whatever database runs on this machine
+  if (typeof url !== "string" || url === "") {
+    throw new ConfigError(`${where} needs options.url, such as postgres://user@host:5432/database`, { code: "no_url" });
+  }
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new ConfigError(`${where}: schema "${schema}" must be one word of a-z 0-9 _`, { code: "schema_name" });
   }
-  const pool = new pg.Pool({ connectionString: options.url, max: options.maxConnections ?? 10 });
+  const pool = new pg.Pool({ connectionString: url, max: options.maxConnections ?? 10 });
   pool.on("error", () => undefined); // an idle connection ended: the next query opens another, or says why it cannot
   const root = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   const db = root.withSchema(schema);
@@ -79,22 +83,21 @@ function connect(options: PostgresStoreOptions, where: string): () => SqlSide {
 /**
  * All stores in Postgres, for any number of machines, over one pool. Connects and migrates at first use; leases are counted by
  * the database's clock.
- * @throws ConfigError for an unknown option or a schema name that is not one word
+ * @throws ConfigError for an unknown option, a missing address, a schema name that is not one word or a time that is not positive
  * @example await using stores = openPostgres({ url: process.env.TENON_DATABASE_URL });
  */
 export function openPostgres(options: PostgresStoreOptions): Stores {
+  const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openPostgres(options)");
   const attach = connect(options, "openPostgres");
-  return bundle({
-    outcomes: createSqlStore(attach(), options.leaseMs ?? LEASE_MS),
-    leases: createSqlLeases(attach()),
-  });
+  return bundle({ outcomes: createSqlStore(attach(), leaseMs), leases: createSqlLeases(attach()) });
 }
 
 /**
  * Outcomes alone in Postgres: what {@link openPostgres} has as `outcomes`.
- * @throws ConfigError for an unknown option or a schema name that is not one word
+ * @throws ConfigError for an unknown option, a missing address, a schema name that is not one word or a time that is not positive
  * @example createPostgresStore({ url: process.env.TENON_DATABASE_URL })
  */
 export function createPostgresStore(options: PostgresStoreOptions): OutcomeStore {
-  return createSqlStore(connect(options, "createPostgresStore")(), options.leaseMs ?? LEASE_MS);
+  const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "createPostgresStore(options)");
+  return createSqlStore(connect(options, "createPostgresStore")(), leaseMs);
 }

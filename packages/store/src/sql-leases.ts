@@ -1,4 +1,4 @@
-import { checkLease, checkTtl, FENCE_KEPT_MS, type HeldLease, type LeaseStore, nextFence } from "./leases.ts";
+import { checkLease, checkTtl, endOf, FENCE_KEPT_MS, type HeldLease, type LeaseStore, nextFence } from "./leases.ts";
 import type { Queries, SqlSide } from "./sql.ts";
 
 const SWEEP_EVERY_MS = 60_000;
@@ -47,7 +47,7 @@ export function createSqlLeases(side: SqlSide): LeaseStore {
         const before = { fence: Number(row.fence), expiresAt: Number(row.expires_at) };
         const fence = nextFence(before, now);
         if (fence === undefined) return { state: "taken" as const, lease: { name, holder: row.holder, ...before } };
-        const lease = { name, holder, fence, expiresAt: now + ttlMs };
+        const lease = { name, holder, fence, expiresAt: endOf(now, ttlMs) };
         await trx
           .updateTable("tenon_leases")
           .set({ holder, fence, expires_at: lease.expiresAt })
@@ -59,7 +59,7 @@ export function createSqlLeases(side: SqlSide): LeaseStore {
     async renew(lease, ttlMs) {
       checkTtl(ttlMs);
       const db = await side.db();
-      const expiresAt = (await side.now(db)) + ttlMs;
+      const expiresAt = endOf(await side.now(db), ttlMs);
       return (await change(db, lease, { expires_at: expiresAt })) ? { ...lease, expiresAt } : undefined;
     },
     async release(lease) {

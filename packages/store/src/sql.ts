@@ -1,5 +1,6 @@
 import type { Json } from "@tenon/core";
 import type { ColumnType, Kysely, Transaction } from "kysely";
+import { endOf } from "./leases.ts";
 import { type ClaimedBefore, decideClaim, type Lease, LeaseLost, type OutcomeStore } from "./outcomes.ts";
 
 /** pg reads a bigint as text; what we keep in one is far below 2^53. */
@@ -136,8 +137,8 @@ export function createSqlStore(side: SqlSide, leaseMs: number): OutcomeStore {
             status: "running",
             begun: keepProgress && before.begun ? 1 : 0,
             fence,
-            lease_until: now + leaseMs,
-            expires_at: now + ttlMs,
+            lease_until: endOf(now, leaseMs),
+            expires_at: endOf(now, ttlMs),
           })
           .where("key", "=", key)
           .execute();
@@ -164,12 +165,12 @@ export function createSqlStore(side: SqlSide, leaseMs: number): OutcomeStore {
     },
     async renew(lease) {
       const db = await side.db();
-      return change(db, lease, { lease_until: (await side.now(db)) + leaseMs });
+      return change(db, lease, { lease_until: endOf(await side.now(db), leaseMs) });
     },
     async finish(lease, outcome, { ttlMs, also = [] }) {
       const text = JSON.stringify(outcome);
       await write(async (trx) => {
-        const end = { status: "finished", outcome: text, expires_at: (await side.now(trx)) + ttlMs } as const;
+        const end = { status: "finished", outcome: text, expires_at: endOf(await side.now(trx), ttlMs) } as const;
         await mustChange(trx, lease, end);
         await parts(trx, lease.key);
         if (also.length > 0) {
@@ -187,7 +188,7 @@ export function createSqlStore(side: SqlSide, leaseMs: number): OutcomeStore {
     },
     async putBlob(id, text, ttlMs) {
       const db = await side.db();
-      const expires_at = (await side.now(db)) + ttlMs;
+      const expires_at = endOf(await side.now(db), ttlMs);
       await db
         .insertInto("tenon_blobs")
         .values({ id, body: text, expires_at })

@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
 import { shareSide } from "./connection.ts";
 import { migrations } from "./migrations/index.ts";
-import { LEASE_MS, type OutcomeStore } from "./outcomes.ts";
+import { checkLeaseMs, LEASE_MS, type OutcomeStore } from "./outcomes.ts";
 import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
 import { createSqlLeases } from "./sql-leases.ts";
 import { bundle, type Stores } from "./stores.ts";
@@ -96,7 +96,10 @@ function open(path: string, ended: () => void): Attach {
 }
 
 /** Opens the file, or finds it open. */
-function connect(path: string): Attach {
+function connect(path: string, needs: string): Attach {
+  if (typeof path !== "string" || path === "") {
+    throw new ConfigError(`${needs}, the file to keep things in`, { code: "no_path" });
+  }
   if (path === ":memory:") return open(path, () => undefined);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the same mode
@@ -109,27 +112,26 @@ function connect(path: string): Attach {
 /**
  * All stores in one SQLite file, for the processes of one machine. Every write is on the disk before it is answered
  * (WAL, `synchronous = FULL`). Whatever one process opens on the same file shares one connection.
- * @throws ConfigError for an unknown option or a missing path
+ * @throws ConfigError for an unknown option, a missing path or a time that is not positive
  * @example
  * await using stores = openSqlite({ path: "data/tenon.db" });
  * const server = createServer({ name: "orders", version: "1.0.0", store: stores.outcomes });
  */
 export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
-  const { path, leaseMs = LEASE_MS } = options;
-  if (typeof path !== "string" || path === "") {
-    throw new ConfigError("openSqlite needs options.path, the file to keep things in", { code: "no_path" });
-  }
-  const attach = connect(path);
+  const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openSqlite(options)");
+  const attach = connect(options.path, "openSqlite needs options.path");
   return bundle({ outcomes: createSqlStore(attach(), leaseMs), leases: createSqlLeases(attach()) });
 }
 
 /**
  * Outcomes alone in a SQLite file: what {@link openSqlite} has as `outcomes`.
  * @param path made with its folder when there is none, readable by the owner only
+ * @throws ConfigError for an unknown option, a missing path or a time that is not positive
  * @example const server = createServer({ name: "orders", version: "1.0.0", store: createSqliteStore("data/outcomes.db") })
  */
 export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): OutcomeStore {
   checkOptions(options, ["leaseMs"], "createSqliteStore(path, options)");
-  return createSqlStore(connect(path)(), options.leaseMs ?? LEASE_MS);
+  const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "createSqliteStore(path, options)");
+  return createSqlStore(connect(path, "createSqliteStore needs a path")(), leaseMs);
 }

@@ -89,6 +89,11 @@ export function leaseSuite(kind: string, open: () => Stores): void {
       await leases.release((await leases.acquire(name, "heir", LONG_MS)).lease);
       await take(leases, name, "heir");
     });
+    it("last whole milliseconds, also when a part of one is asked for", async () => {
+      const { state, lease } = await leases.acquire(freshName(), "me", LONG_MS / 7);
+      expect([state, Number.isInteger(lease.expiresAt)]).toEqual(["yours", true]);
+      expect(Number.isInteger((await leases.renew(lease, LONG_MS / 7))?.expiresAt)).toBe(true);
+    });
     it("know nothing of each other's names", async () => {
       const [one, two] = [freshName(), freshName()];
       await leases.release(await take(leases, one, "me"));
@@ -101,6 +106,7 @@ export function leaseSuite(kind: string, open: () => Stores): void {
       await expect(leases.acquire(freshName(), "", LONG_MS)).rejects.toThrow("The holder of a lease");
       await expect(leases.acquire(freshName(), "me", 0)).rejects.toThrow("positive number of milliseconds, given 0");
       await expect(leases.acquire(freshName(), "me", Number.NaN)).rejects.toMatchObject({ code: "lease" });
+      await expect(leases.acquire(freshName(), "me", 2 ** 53)).rejects.toMatchObject({ code: "lease" });
     });
     it("stand beside outcomes under one owner", async () => {
       const other = open();

@@ -63,6 +63,12 @@ describe("stores in one SQLite file", () => {
   });
   it("are refused without a path and with options nobody reads", () => {
     expect(() => openSqlite({ path: "" })).toThrow("options.path");
+    expect(() => createSqliteStore("")).toThrow("createSqliteStore needs a path");
+    expect(() => openSqlite({ path: "x", leaseMs: 0 })).toThrow("leaseMs must be positive, got 0");
+    expect(() => openPostgres({ url: "" })).toThrow("openPostgres needs options.url");
+    expect(() => openPostgres({ url: "postgres://x", leaseMs: Number.NaN })).toThrow(
+      "leaseMs must be positive, got NaN",
+    );
     expect(() => openSqlite({ path: "x", laseMs: 1 } as never)).toThrow('did you mean "leaseMs"?');
     expect(() => openMemory({ maxEntires: 1 } as never)).toThrow('did you mean "maxEntries"?');
   });

@@ -13,7 +13,8 @@ import {
   type ToolRuntime,
 } from "@tenon/client";
 import { ConfigError, ConnectionError, isRecord } from "@tenon/core";
-import { type AgentClient, type AgentInterceptor, type McpTool, toolOf } from "../tools.ts";
+import type { McpTool } from "../mcp-tool.ts";
+import { type AgentClient, type AgentInterceptor, toolOf } from "../tools.ts";
 import { type CheckedConfig, checkConfig } from "./config.ts";
 import { type ContentOptions, contentsOf, handlingOf, promptContent, showResult } from "./content.ts";
 import { hooksInterceptor } from "./hooks.ts";
@@ -285,8 +286,9 @@ export class MultiServerMCPClient {
       callTool: (...call) => this.#open().callTool(...call), // the tool outlives a close()
     };
     return toolOf(client, entry, {
-      toolErrors: config.handleToolErrors === false ? "throw" : undefined,
+      toolErrors: config.handleToolErrors === undefined ? undefined : config.handleToolErrors ? "return" : "throw",
       provider: config.provider,
+      replay: config.legacyQuestions === "replay",
       show: (result) => showResult(result, content),
       timeoutMs: config.mcpServers[entry.server]?.defaultToolTimeout ?? config.defaultToolTimeout,
       headers: headers && { ...headers },

@@ -1,5 +1,6 @@
 import type { ServerConfig } from "@tenon/client";
 import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
+import { replays } from "../tools.ts";
 import type { Connection, MultiServerConfig } from "./types.ts";
 
 const WHERE = "new MultiServerMCPClient(config)";
@@ -11,8 +12,17 @@ const KEYS = [
   ..."outputHandling defaultToolTimeout onConnectionError handleToolErrors provider toolInterceptors callbacks elicitation".split(
     " ",
   ),
-  ..."logLevel beforeToolCall afterToolCall onMessage onProgress onInitialized onToolsListChanged".split(" "),
+  ..."legacyQuestions logLevel beforeToolCall afterToolCall onMessage onProgress onInitialized onToolsListChanged".split(
+    " ",
+  ),
 ];
+
+const FLAGS = [
+  "throwOnLoadError",
+  "prefixToolNameWithServerName",
+  "useStandardContentBlocks",
+  "handleToolErrors",
+] as const;
 
 /** What a connection may say besides the options of a server of `createClient`. */
 const OWN = ["transport", "type", "outputHandling", "defaultToolTimeout"];
@@ -171,6 +181,11 @@ export function checkConfig(given: MultiServerConfig | Readonly<Record<string, C
     if (!isRecord(config.callbacks)) wrong(`${WHERE}.callbacks must be an object of functions`);
     checkOptions(config.callbacks, ["onProgress", "onLoggingMessage", "onElicitation"], `${WHERE}.callbacks`);
   }
+  for (const key of FLAGS) {
+    if (config[key] === undefined || typeof config[key] === "boolean") continue;
+    wrong(`${WHERE}.${key} must be true or false, got ${JSON.stringify(config[key])}`);
+  }
+  replays(config.legacyQuestions, WHERE);
   const policy = config.onConnectionError ?? "throw";
   if (typeof policy !== "function" && policy !== "throw" && policy !== "ignore") {
     wrong(`${WHERE}.onConnectionError must be "throw", "ignore" or a function, got ${JSON.stringify(policy)}`);

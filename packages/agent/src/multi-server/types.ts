@@ -11,7 +11,7 @@ import type {
   TransportServerConfig,
 } from "@tenon/client";
 import type { ModelProvider } from "../provider-schemas/index.ts";
-import type { AgentInterceptor } from "../tools.ts";
+import type { AgentInterceptor, McpToolsOptions } from "../tools.ts";
 
 /** Kinds of content a tool may answer with. */
 export type ContentKind = "text" | "image" | "audio" | "resource" | "resource_link";
@@ -152,7 +152,10 @@ export interface MultiServerConfig extends Common, ToolHooks {
   useStandardContentBlocks?: boolean;
   /** `"throw"` (default), `"ignore"`, or a function that may throw. */
   onConnectionError?: "throw" | "ignore" | ((failure: ConnectionFailure) => void);
-  /** True (default): a failed call is a message for the model. False: it ends the run with a typed error. */
+  /**
+   * True: a failed call is a message for the model. False: it ends the run with a typed error. Left out, it is a message unless
+   * `mcpMiddleware` says otherwise.
+   */
   handleToolErrors?: boolean;
   /** Whose rules the tools' schemas must fit, as in `mcpTools`. */
   provider?: ModelProvider;
@@ -161,6 +164,8 @@ export interface MultiServerConfig extends Common, ToolHooks {
   callbacks?: Callbacks;
   /** As in `createClient`: a handler, or `"interrupt"` for questions that survive a restart. */
   elicitation?: ElicitationHandler | "interrupt";
+  /** As in `mcpTools`: what becomes of a question that an older server asks inside a call, with `elicitation: "interrupt"`. */
+  legacyQuestions?: McpToolsOptions["legacyQuestions"];
   /** Least severe level asked of servers while somebody listens. Default `"info"`; `setLoggingLevel` changes it. */
   logLevel?: LogEvent["level"];
   onMessage?: (message: LogEvent, source: ServerSource) => void;
