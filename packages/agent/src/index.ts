@@ -39,11 +39,18 @@ export {
 } from "./multi-server/client.ts";
 export type { ServerSession } from "./multi-server/session.ts";
 export type {
+  CallbackContext,
   Callbacks,
   Connection,
+  HookRequest,
+  HookResult,
+  HookRuntime,
   HttpConnection,
   MultiServerConfig,
   OutputHandling,
+  ProgressSource,
+  RequestHeaders,
+  ServerSource,
   StdioConnection,
   ToolHooks,
   TransportConnection,
@@ -107,6 +114,7 @@ export {
 } from "./stream.ts";
 export type { StreamError } from "./stream-error.ts";
 export type { RedactPlace, StreamRedactor } from "./stream-shape.ts";
+export type { ThreadOptions } from "./stream-thread.ts";
 export {
   type AgentClient,
   type AgentInterceptor,

@@ -176,8 +176,13 @@ export class MultiServerMCPClient {
         },
       );
     }
-    const servers = Object.keys(this.#checked.servers);
-    return (await Promise.all(servers.map((name) => client.readResources(name)))).flat();
+    // what is listed is what can be reached; a server that is down is left out, or an error where it is required
+    const wanted = new Map<string, string[]>();
+    for (const { server: name, uri } of await client.listResources()) {
+      wanted.set(name, [...(wanted.get(name) ?? []), uri]);
+    }
+    const read = [...wanted].map(([name, uris]) => client.readResources(name, uris));
+    return (await Promise.all(read)).flat();
   }
 
   /** A prompt of a server as messages. */
