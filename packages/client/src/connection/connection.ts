@@ -280,7 +280,8 @@ export class Connection {
       this.#streams = open;
       this.#stream?.changed(open);
     };
-    const http = httpTransport(config, { server, pools, onListening, onListen: listens.step });
+    const keptElsewhere = () => this.#stream?.alone === true;
+    const http = httpTransport(config, { server, pools, onListening, onListen: listens.step, keptElsewhere });
     this.#http = http;
     this.#stream = keepStream(
       () => withExchange({}, () => http.resumeStream("")),

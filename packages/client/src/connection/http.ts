@@ -13,6 +13,9 @@ export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 const MAX_REDIRECTS = 3;
 /** Longest wait that a server may ask for before a list is asked for again. */
 const MAX_LIST_WAIT_MS = 10_000;
+/** Bounds of the wait before a stream that was cut is asked for again, whatever its server wants. */
+const MIN_RECONNECT_MS = 100;
+const MAX_RECONNECT_MS = 30_000;
 /** They say what the message or the connection says: a single call must not contradict them. */
 const OWN_HEADERS = /^(content-|host$|mcp-(protocol-version|method|name|session-id)$)/i;
 
@@ -22,6 +25,8 @@ export interface HttpContext {
   readonly pools: Pools;
   /** Number of open listening streams after every change. */
   readonly onListening: (open: number) => void;
+  /** Whether a listening stream that ended is asked for again somewhere else; the SDK's own way does not wait longer each time. */
+  readonly keptElsewhere?: () => boolean;
   /** A request for a listening stream went out; it was answered, with a stream or without, or it failed. */
   readonly onListen?: (how: "sent" | "answered") => void;
 }
@@ -118,6 +123,9 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
       limit,
       tooLarge: () => tooLarge(server, limit),
       onSent: method === "GET" ? () => context.onListen?.("sent") : undefined,
+      onStreamStart: () => {
+        if (method === "GET") onListening(++listening);
+      },
       onStreamEnd: (error) => {
         if (exchange && error instanceof ProtocolError) exchange.failure ??= error;
         if (method === "GET") onListening(--listening);
@@ -141,7 +149,6 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
     const stream =
       answered.head.headers["content-type"]?.toString().toLowerCase().startsWith("text/event-stream") === true;
     if (exchange && method === "POST") exchange.streaming = stream;
-    if (method === "GET" && stream && answered.answer.ok) onListening(++listening);
     return answered;
   };
 
@@ -194,6 +201,15 @@ export function httpTransport(config: HttpServerConfig, context: HttpContext): S
       maxReconnectionDelay: 1_000,
       reconnectionDelayGrowFactor: 1.5,
       maxRetries: 2,
+    },
+    // the delay may be the server's own word
+    reconnectionScheduler: (reconnect, delay) => {
+      const exchange = currentExchange();
+      const listens = exchange?.call === undefined && exchange?.rawMethod === undefined;
+      if (listens && context.keptElsewhere?.() === true) return undefined;
+      const timer = setTimeout(reconnect, Math.min(Math.max(delay, MIN_RECONNECT_MS), MAX_RECONNECT_MS));
+      if (listens) timer.unref();
+      return () => clearTimeout(timer);
     },
     ...(config.headers && { requestInit: { headers: { ...config.headers } } }),
   });
