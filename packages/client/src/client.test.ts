@@ -58,6 +58,14 @@ describe("createClient", () => {
     expect(create(secret)).toThrow("servers.s.env.PIN must be a text, got number");
     expect(create(secret)).not.toThrow("4711");
   });
+  it("keeps what may be a credential in an address out of its errors", async () => {
+    const address = "http://me:hunter2@127.0.0.1:1/mcp?key=hunter3";
+    await using client = createClient({ servers: { s: { url: address } } });
+    const error: Error = await client.callTool("s", "t").catch((thrown: Error) => thrown);
+    expect(error.message).toContain("http://127.0.0.1:1/mcp?…");
+    const told = JSON.stringify([error, error.message, client.servers()]);
+    expect(told).not.toMatch(/hunter/);
+  });
   it("takes an option that is undefined for one that is not given", async () => {
     const stub = await stubHttp({ onCall: () => new Promise(() => {}) });
     try {

@@ -5,6 +5,7 @@ import type { HttpServerConfig } from "../types/servers.ts";
 import { type AskOptions, ask, type Head } from "./answer.ts";
 import { currentExchange, type Exchange } from "./exchange.ts";
 import { refusalCode } from "./failure.ts";
+import { shownAddress } from "./place.ts";
 import type { Pools, Route } from "./pool.ts";
 import { retryAfterMs, sleep } from "./time.ts";
 
@@ -46,11 +47,11 @@ function redirectOf(from: URL, { status, headers }: Head, server: string, hops: 
   if (![301, 302, 303, 307, 308].includes(status) || typeof location !== "string") return undefined;
   const to = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   const refuse = (why: string): never => {
-    const shown = to ? `${to.origin}${to.pathname}` : JSON.stringify(location.slice(0, 200));
+    const shown = to ? shownAddress(to) : JSON.stringify(location.slice(0, 200));
     throw new ConnectionError(
-      `server "${server}" at ${from.origin}${from.pathname} redirects to ${shown}, which was not followed: ${why}. If that ` +
+      `server "${server}" at ${shownAddress(from)} redirects to ${shown}, which was not followed: ${why}. If that ` +
         "is the server you mean, configure its address",
-      { code: "redirected", server, maybeExecuted: false, data: { status, from: from.href, to: shown } },
+      { code: "redirected", server, maybeExecuted: false, data: { status, from: shownAddress(from), to: shown } },
     );
   };
   if (!to) return refuse("it is no address");
@@ -167,7 +168,8 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
       if (head.status === 429 || head.status === 503) {
         const wait = retryAfterMs(head.headers["retry-after"]);
         const text = await answer.text().catch(() => "");
-        if (waited || wait === undefined || wait >= patience(exchange)) throw busyError(server, config.url, head, text);
+        if (waited || wait === undefined || wait >= patience(exchange))
+          throw busyError(server, shownAddress(url), head, text);
         waited = true;
         await sleep(wait, init?.signal ?? undefined);
         continue;
