@@ -69,11 +69,6 @@ export class AnswerCache {
     }
   }
 
-  clear(): void {
-    this.#entries.clear();
-    this.#bytes = 0;
-  }
-
   #forget(place: string): void {
     this.#bytes -= this.#entries.get(place)?.bytes ?? 0;
     this.#entries.delete(place);

@@ -36,7 +36,7 @@ import type {
 } from "./types/catalog.ts";
 import type { Client, ClientOptions } from "./types/client.ts";
 import type { ClientEvents } from "./types/events.ts";
-import type { ServerConfig, ServerInfo } from "./types/servers.ts";
+import type { ServerInfo } from "./types/servers.ts";
 import { Visits } from "./url-refusals.ts";
 import type { WireContext } from "./wire.ts";
 
@@ -50,11 +50,6 @@ interface Entry {
   readonly server: Server;
   readonly tools: ToolList;
   readonly cache: AnswerCache;
-}
-
-/** The server's own limit for a call, where its configuration has one. */
-function timeoutOf({ timeoutMs }: ServerConfig): { timeoutMs?: number } {
-  return timeoutMs === undefined ? {} : { timeoutMs };
 }
 
 function closedError(): ConnectionError {
@@ -245,7 +240,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       visits: this.#visits,
       logLevel: this.#options.logLevel ?? "info",
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
-      options: { ...timeoutOf(server.config), ...options },
+      // an option that is undefined is one that is not given
+      options: { ...options, timeoutMs: options.timeoutMs ?? server.config.timeoutMs },
       callId: `call-${++this.#calls}`,
     };
   }

@@ -10,7 +10,10 @@ import type { ServerConfig } from "./types/servers.ts";
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 const EVENTS = ["onProgress", "onLog", "onElicitation", "onCatalogChanged", "onServerState", "onHandlerError"];
 const COMMON = ["required", "connectTimeoutMs", "timeoutMs", "include", "exclude", "expectHosts", "grants"];
-const SIZES = ["connectTimeoutMs", "timeoutMs", "maxResponseBytes", "concurrency", "pool"] as const;
+const TIMES = ["connectTimeoutMs", "timeoutMs"] as const;
+const SIZES = ["maxResponseBytes", "concurrency", "pool"] as const;
+/** Above this, in milliseconds, a timer ends at once instead of late: about 24 days. */
+const LONGEST_MS = 2 ** 31 - 1;
 /** The options a configured server may have, by what it is reached by. */
 export const SERVER_KEYS = {
   url: ["url", "headers", "socketPath", "ca", "maxResponseBytes", ...COMMON],
@@ -26,8 +29,16 @@ function checkTexts(value: unknown, where: string): void {
   if (value === undefined) return;
   if (!isRecord(value)) wrong(`${where} must be an object of texts`);
   for (const [key, item] of Object.entries(value)) {
-    if (typeof item !== "string") wrong(`${where}.${key} must be a text, got ${JSON.stringify(item) ?? typeof item}`);
+    // the type only: what stands in headers and variables may be secret
+    if (typeof item !== "string") wrong(`${where}.${key} must be a text, got ${item === null ? "null" : typeof item}`);
   }
+}
+
+function checkMs(value: unknown, where: string): void {
+  if (value === undefined || (typeof value === "number" && value > 0 && value <= LONGEST_MS)) return;
+  // Infinity and NaN have no JSON
+  const got = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? typeof value);
+  wrong(`${where} must be a positive number of milliseconds, at most ${LONGEST_MS}, got ${got}`);
 }
 
 function checkUrl(url: unknown, where: string): void {
@@ -51,10 +62,14 @@ export function checkServer(config: ServerConfig, where: string): void {
   }
   checkOptions(config, SERVER_KEYS[kind], where);
   const given: Record<string, unknown> = { ...config };
+  for (const key of TIMES) checkMs(given[key], `${where}.${key}`);
   for (const key of SIZES) {
     const value = given[key];
     if (value === undefined || (typeof value === "number" && value > 0)) continue;
     wrong(`${where}.${key} must be a positive number, got ${JSON.stringify(value)}`);
+  }
+  if (given.required !== undefined && typeof given.required !== "boolean") {
+    wrong(`${where}.required must be true or false`);
   }
   checkTrust(config, where);
   checkSelection(config, where);
@@ -67,7 +82,11 @@ export function checkServer(config: ServerConfig, where: string): void {
     }
   } else if ("command" in config) {
     if (typeof config.command !== "string" || config.command === "") wrong(`${where}.command must be a text`);
-    if (config.args !== undefined && !Array.isArray(config.args)) wrong(`${where}.args must be a list of texts`);
+    const args: unknown = config.args ?? [];
+    if (!Array.isArray(args) || !args.every((item) => typeof item === "string")) {
+      wrong(`${where}.args must be a list of texts`);
+    }
+    if (given.cwd !== undefined && typeof given.cwd !== "string") wrong(`${where}.cwd must be a text`);
     checkTexts(config.env, `${where}.env`);
     if (config.pool !== undefined && config.concurrency !== undefined) {
       wrong(`${where} has pool and concurrency; a process of a pool has one call at a time, so give one of the two`);
@@ -144,14 +163,20 @@ function checkBytes(value: unknown, where: string): void {
 
 const READ = "signal timeoutMs totalTimeoutMs headers meta onProgress onLog maxResultBytes".split(" ");
 
-/** Refuses unknown keys in the options of one call. @throws ConfigError `unknown_option`, `invalid_option` */
+function checkLimits({ maxResultBytes, timeoutMs, totalTimeoutMs }: ReadOptions, where: string): void {
+  checkBytes(maxResultBytes, where);
+  checkMs(timeoutMs, `${where}.timeoutMs`);
+  checkMs(totalTimeoutMs, `${where}.totalTimeoutMs`);
+}
+
+/** Refuses what one call would not understand. @throws ConfigError `unknown_option`, `invalid_option` */
 export function checkCallOptions(options: CallOptions): void {
   checkOptions(options, [...READ, "runtime", "driver"], "callTool(…, options)");
-  checkBytes(options.maxResultBytes, "callTool(…, options)");
+  checkLimits(options, "callTool(…, options)");
 }
 
 /** The same for reading a resource or rendering a prompt. */
 export function checkReadOptions(options: ReadOptions, method: "readResources" | "getPrompt"): void {
   checkOptions(options, READ, `${method}(…, options)`);
-  checkBytes(options.maxResultBytes, `${method}(…, options)`);
+  checkLimits(options, `${method}(…, options)`);
 }

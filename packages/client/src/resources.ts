@@ -183,12 +183,21 @@ export async function readResource(
   return blobs;
 }
 
-/** Runs `work` for every item, a bounded number at the same time; results in order. */
+/** Runs `work` for every item, a bounded number at the same time; results in order. Nothing is begun after a failure. */
 export async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   const queue = items.entries();
+  let failed = false;
   const worker = async () => {
-    for (const [index, item] of queue) results[index] = await work(item);
+    for (const [index, item] of queue) {
+      if (failed) return;
+      try {
+        results[index] = await work(item);
+      } catch (error) {
+        failed = true;
+        throw error;
+      }
+    }
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
   return results;

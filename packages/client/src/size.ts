@@ -51,5 +51,5 @@ export function tooLarge(server: string, what: string, limit: number): ProtocolE
  */
 export function withRoom(config: ServerConfig, maxResultBytes: number | undefined): ServerConfig {
   if (maxResultBytes === undefined || maxResultBytes <= MAX_RESULT_BYTES || "transport" in config) return config;
-  return { maxResponseBytes: 2 * maxResultBytes, ...config };
+  return { ...config, maxResponseBytes: config.maxResponseBytes ?? 2 * maxResultBytes };
 }

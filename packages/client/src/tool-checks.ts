@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ExecutionError, isRecord, issueMessage, issuePath, type JsonObject, type SchemaIssue } from "@tenon/core";
 import type { ToolList } from "./catalog.ts";
+import { bounded } from "./connection/time.ts";
 import type { WireTool } from "./definitions.ts";
 import { schemaCheck, type Verdict } from "./schema-check.ts";
 import type { ToolResult } from "./types/calls.ts";
@@ -81,12 +82,15 @@ async function issuesOf(
   const first = tools.find(name);
   const verdict = await judge(first);
   if (verdict.ok !== false) return [];
-  await tools.get().catch(() => {});
+  await bounded(tools.get(), REFRESH_MS).catch(() => {});
   const now = tools.find(name);
   if (now === first) return verdict.issues;
   const again = await judge(now);
   return again.ok === false ? again.issues : [];
 }
+
+/** Milliseconds a refusal waits for a definition that is newer; the call it belongs to has a limit of its own. */
+const REFRESH_MS = 5_000;
 
 /** Schemas whose check took too long once: it would again. */
 const stopped = new WeakSet<JsonObject>();

@@ -50,3 +50,18 @@ it("is called all the same when it gives no stream, or never says whether it doe
     await server.kill();
   }
 });
+
+it("is asked for its stream ever more rarely when it ends each one at once, whatever it wants", async () => {
+  let asked = 0;
+  const server = await serverThatAsks(async () => {
+    asked++;
+    return new Response("retry: 0\n\n", { headers: { "content-type": "text/event-stream" } });
+  });
+  await using client = createClient({ servers: { asks: { url: server.url } } });
+  const { content } = await client.callTool("asks", "plain", {}, { timeoutMs: 10_000 });
+  expect(renderText(content)).toBe("done");
+  await wait(3_000);
+  expect(asked).toBeLessThan(8);
+  await client.close();
+  await server.kill();
+});

@@ -155,6 +155,27 @@ describe("resources", () => {
     await expect.poll(() => read(brief), { timeout: 10_000 }).toBe("nobody 2");
   });
 
+  it("are not asked for any more once one of many failed", async () => {
+    const uris = Array.from({ length: 200 }, (_, index) => `r://${index}`);
+    const asked: unknown[] = [];
+    const server = await start(
+      stubHttp({
+        capabilities,
+        on: {
+          "resources/read": ({ params: { uri } }) => {
+            asked.push(uri);
+            return uri === "r://0" ? { contents: "none" } : contents(uri, "fine");
+          },
+        },
+      }),
+    );
+    const client = one(server);
+    await expect(client.readResources("s", uris)).rejects.toMatchObject({ code: "bad_answer" });
+    // time for the others, had they gone on
+    for (let i = 0; i < 40; i++) await client.readResources("s", [`later://${i}`]);
+    expect(asked.filter((uri) => uris.some((one) => one === uri)).length).toBeLessThan(100);
+  });
+
   it("that are too large or malformed fail their own reading", async () => {
     const server = await start(
       stubHttp({

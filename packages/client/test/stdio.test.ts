@@ -111,6 +111,23 @@ describe("a child process that misbehaves", () => {
     expect(client.servers()[0]?.error?.message).toContain("cannot read the database");
   });
 
+  it("is heard to its last word, also one that comes in halves and has no end of the line", async () => {
+    const script = `
+      const words = Buffer.from("数据库坏了");
+      process.stderr.write(words.subarray(0, 4));
+      setTimeout(() => process.stderr.write(words.subarray(4), () => process.exit(1)), 100);
+      process.stdin.resume();
+    `;
+    const heard: unknown[] = [];
+    const client = createClient({
+      servers: { s: { command: process.execPath, args: ["-e", script] } },
+      events: { onLog: ({ data }) => heard.push(data) },
+    });
+    clients.push(client);
+    await expect(client.callTool("s", "echo")).rejects.toMatchObject({ code: "unreachable" });
+    await expect.poll(() => heard, { timeout: 10_000 }).toContain("数据库坏了");
+  });
+
   it("is unreachable when the command does not exist", async () => {
     const client = createClient({ servers: { s: { command: "no-such-command-here" } } });
     clients.push(client);

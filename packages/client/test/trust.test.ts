@@ -155,6 +155,36 @@ describe("pinned tools", () => {
     await expect(client.callTool("mail", "send")).rejects.toMatchObject({ code: "bad_lock" });
     expect(server.calls).toEqual([]);
   });
+  it("are not trusted when the lock file can be neither read nor written, and no server is blamed", async () => {
+    const { url } = await changeable(send);
+    for (const [pin, problem] of [
+      [folder, "cannot be read"],
+      [join(folder, "missing", "tenon.lock"), "cannot be written"],
+    ] as const) {
+      const client = using(createClient({ servers: { mail: { url } }, pin }));
+      const refused = { code: "bad_lock", message: expect.stringContaining(problem) };
+      await expect(client.listTools()).rejects.toMatchObject(refused);
+      await expect(client.callTool("mail", "send")).rejects.toMatchObject(refused);
+    }
+  });
+
+  it("are not used when the one who decides throws, and that is said once", async () => {
+    const { url, calls } = await changeable(send);
+    let asked = 0;
+    const onFirstUse = () => {
+      asked++;
+      throw new Error("no display");
+    };
+    const client = using(createClient({ servers: { mail: { url } }, pin: { file, onFirstUse } }));
+    expect(await client.listTools()).toEqual([]);
+    expect(asked).toBe(1);
+    expect(client.servers()).toMatchObject([
+      { health: "up", error: { code: "handler_failed", message: expect.stringContaining("onFirstUse threw") } },
+    ]);
+    await expect(client.callTool("mail", "send")).rejects.toMatchObject({ code: "handler_failed" });
+    expect(calls).toEqual([]);
+  });
+
   it("may not be configured by a word nobody knows", () => {
     expect(() => createClient({ servers: {}, pin: { file, onFirstUs: "refuse" } as never })).toThrow('"onFirstUse"');
     expect(() => createClient({ servers: {}, pin: { file, onFirstUse: "ask" as never } })).toThrow("accept");

@@ -193,6 +193,35 @@ describe("what is known about a server", () => {
   });
 });
 
+const PIPES = ALL_STUBS.filter(([transport]) => transport === "stdio");
+describe.each(PIPES)("a call that was given up, over %s, revision %s,", (_, _era, stub) => {
+  it("is not heard of any more, whatever its server still says", async () => {
+    let late = false;
+    const server = await start(
+      stub({
+        onCall: ({ params, nth }, reply) => {
+          if (nth > 1) return { content: [] };
+          const { progressToken } = params._meta as { progressToken: number };
+          reply.signal.addEventListener("abort", () => {
+            reply.notify("notifications/progress", { progressToken, progress: 1 });
+            late = true;
+          });
+          return undefined;
+        },
+      }),
+    );
+    const heard: unknown[] = [];
+    const client = connect({ s: server.config }, { events: { onProgress: (event) => heard.push(event) } });
+    await client.listTools();
+    await expect(client.callTool("s", "t", {}, { signal: AbortSignal.timeout(150) })).rejects.toMatchObject({
+      code: "cancelled",
+    });
+    await expect.poll(() => late, patient).toBe(true);
+    await client.callTool("s", "t"); // its answer comes after what was said before, on the one pipe
+    expect(heard).toEqual([]);
+  });
+});
+
 describe.each(ALL_STUBS)("a call that is given up, over %s, revision %s", (transport, era, stub) => {
   it.each(["by its caller", "by its time"])("%s is cancelled on the wire", async (how) => {
     let told = false;

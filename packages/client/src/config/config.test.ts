@@ -350,3 +350,8 @@ describe("the published JSON Schema of the file", () => {
     expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining([...TOP_KEYS, ...TOP_FOREIGN]));
   });
 });
+
+it("an option of loadConfig or parseConfig that nobody reads is an error", async () => {
+  await expect(parseConfig("{}", { inputs: () => "x" } as never)).rejects.toThrow('did you mean "input"?');
+  await expect(loadConfig("none.json", { enviroment: {} } as never)).rejects.toMatchObject({ code: "unknown_option" });
+});

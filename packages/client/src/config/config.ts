@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { ConfigError, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
 import type { ClientOptions } from "../types/client.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { type ConfigDocument, checkKey, configError, type KeyPath, parseDocumentText, pathText } from "./document.ts";
@@ -24,6 +24,8 @@ export interface ParseOptions extends ConfigOptions {
   /** Default: by the file's ending and the text's first character. */
   readonly format?: "json" | "yaml";
 }
+
+const OPTIONS = ["env", "input", "workspaceFolder"];
 
 /** A configuration ready for `createClient`. */
 export interface Config {
@@ -159,6 +161,7 @@ async function clientOptions(
  *   `unknown_input`, `input_needed`; the message names file, line and key, and `data` holds them
  */
 export async function parseConfig(text: string, options: ParseOptions = {}): Promise<Config> {
+  checkOptions(options, [...OPTIONS, "file", "format"], "parseConfig(text, options)");
   const { file = "tenon.json", format, env = process.env } = options;
   const document = parseDocumentText(text, file, format);
   const top = document.value as Record<string, unknown>; // parseDocumentText lets nothing else through
@@ -200,6 +203,7 @@ export async function parseConfig(text: string, options: ParseOptions = {}): Pro
  * @throws ConfigError `no_config` when the file cannot be read, and as `parseConfig`
  */
 export async function loadConfig(path: string, options: ConfigOptions = {}): Promise<Config> {
+  checkOptions(options, OPTIONS, "loadConfig(path, options)");
   let text: string;
   try {
     text = await readFile(path, "utf8");

@@ -22,6 +22,8 @@ export interface AskOptions {
   readonly limit: number;
   /** The error of an answer that is larger. */
   readonly tooLarge: () => Error;
+  /** Told when the answer is an event stream, before it is handed out. */
+  readonly onStreamStart: () => void;
   /** Told when an event stream ends, with the reason where it did not end well. */
   readonly onStreamEnd: (error: unknown) => void;
   /** Told when the request goes out, on a socket that is open. */
@@ -185,6 +187,7 @@ export function ask(options: AskOptions): Promise<{ head: Head; answer: Response
           if (status < 200) return;
           const head: Head = { status, headers: answered };
           if (Number(answered["content-length"] ?? 0) > options.limit) return controller.abort(options.tooLarge());
+          if (isStream(head)) options.onStreamStart();
           sink = isStream(head) ? streamSink(head, options, controller) : textSink(head, options);
           resolve({ head, answer: sink.answer });
         },

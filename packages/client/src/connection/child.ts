@@ -1,4 +1,5 @@
 import { ChildProcess } from "node:child_process";
+import { StringDecoder } from "node:string_decoder";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { TenonError } from "@tenon/core";
 import type { StdioServerConfig } from "../types/servers.ts";
@@ -40,16 +41,25 @@ function kill(pid: number, signal: "SIGTERM" | "SIGKILL"): void {
   }
 }
 
-/** Makes whole lines of pieces; a line that is too long is passed on in pieces. */
-function lineSplitter(onLine: (line: string) => void): (text: string) => void {
+/** Makes whole lines of pieces; a line that is too long is passed on in pieces, one without an end when `end` is called. */
+function lineSplitter(onLine: (line: string) => void): { push(text: string): void; end(): void } {
   let rest = "";
-  return (text) => {
-    const lines = (rest + text).split(/\r?\n/);
-    rest = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") onLine(line.slice(0, MAX_LINE));
-    if (rest.length <= MAX_LINE) return;
-    onLine(rest.slice(0, MAX_LINE));
-    rest = "";
+  const pass = (line: string) => {
+    for (let at = 0; at < line.length; at += MAX_LINE) onLine(line.slice(at, at + MAX_LINE));
+  };
+  return {
+    push: (text) => {
+      const lines = (rest + text).split(/\r?\n/);
+      rest = lines.pop() ?? "";
+      for (const line of lines) pass(line);
+      if (rest.length <= MAX_LINE) return;
+      pass(rest);
+      rest = "";
+    },
+    end: () => {
+      pass(rest);
+      rest = "";
+    },
   };
 }
 
@@ -82,13 +92,17 @@ export class ChildTransport extends StdioClientTransport {
     });
     // the SDK's transport has no place for a buffer of another kind; its version is pinned and case B4 watches over this
     Object.assign(this, { _readBuffer: buffer });
-    const split = onStderr && lineSplitter(onStderr);
+    const lines = onStderr && lineSplitter(onStderr);
+    // a character may come in two pieces
+    const decoder = new StringDecoder("utf8");
     this.stderr?.on("data", (chunk: Buffer) => {
-      const text = chunk.toString();
+      const text = decoder.write(chunk);
       this.#tail = (this.#tail + text).slice(-TAIL);
-      if (split) split(text);
+      if (lines) lines.push(text);
       else process.stderr.write(chunk);
     });
+    // a process that dies says why in its last words, often without an end of the line
+    this.stderr?.on("close", () => lines?.end());
   }
 
   /** The last lines the process wrote to its standard error. */

@@ -15,6 +15,7 @@ import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
 import { httpTransport, sseTransport } from "./http.ts";
 import { keepListening, keepStream } from "./listening.ts";
+import { placeOf } from "./place.ts";
 import type { Pools } from "./pool.ts";
 import { bounded } from "./time.ts";
 import { ChildTapTransport, TapTransport } from "./transport.ts";
@@ -50,13 +51,6 @@ export interface ConnectionHooks {
     calls: readonly ActiveCall[],
     signal: AbortSignal,
   ): Promise<ElicitResult>;
-}
-
-/** How a server is called in messages. */
-export function placeOf(config: ServerConfig): string {
-  if ("url" in config) return config.url;
-  if ("command" in config) return [config.command, ...(config.args ?? [])].join(" ");
-  return "its own transport";
 }
 
 /** Follows the first request for a stream; `done` resolves when it is answered, or was sent a while ago. */
@@ -280,7 +274,8 @@ export class Connection {
       this.#streams = open;
       this.#stream?.changed(open);
     };
-    const http = httpTransport(config, { server, pools, onListening, onListen: listens.step });
+    const keptElsewhere = () => this.#stream?.alone === true;
+    const http = httpTransport(config, { server, pools, onListening, onListen: listens.step, keptElsewhere });
     this.#http = http;
     this.#stream = keepStream(
       () => withExchange({}, () => http.resumeStream("")),

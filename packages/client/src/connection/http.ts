@@ -5,6 +5,7 @@ import type { HttpServerConfig } from "../types/servers.ts";
 import { type AskOptions, ask, type Head } from "./answer.ts";
 import { currentExchange, type Exchange } from "./exchange.ts";
 import { refusalCode } from "./failure.ts";
+import { shownAddress } from "./place.ts";
 import type { Pools, Route } from "./pool.ts";
 import { retryAfterMs, sleep } from "./time.ts";
 
@@ -13,6 +14,9 @@ export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 const MAX_REDIRECTS = 3;
 /** Longest wait that a server may ask for before a list is asked for again. */
 const MAX_LIST_WAIT_MS = 10_000;
+/** Bounds of the wait before a stream that was cut is asked for again, whatever its server wants. */
+const MIN_RECONNECT_MS = 100;
+const MAX_RECONNECT_MS = 30_000;
 /** They say what the message or the connection says: a single call must not contradict them. */
 const OWN_HEADERS = /^(content-|host$|mcp-(protocol-version|method|name|session-id)$)/i;
 
@@ -22,6 +26,8 @@ export interface HttpContext {
   readonly pools: Pools;
   /** Number of open listening streams after every change. */
   readonly onListening: (open: number) => void;
+  /** Whether a listening stream that ended is asked for again somewhere else; the SDK's own way does not wait longer each time. */
+  readonly keptElsewhere?: () => boolean;
   /** A request for a listening stream went out; it was answered, with a stream or without, or it failed. */
   readonly onListen?: (how: "sent" | "answered") => void;
 }
@@ -41,11 +47,11 @@ function redirectOf(from: URL, { status, headers }: Head, server: string, hops: 
   if (![301, 302, 303, 307, 308].includes(status) || typeof location !== "string") return undefined;
   const to = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   const refuse = (why: string): never => {
-    const shown = to ? `${to.origin}${to.pathname}` : JSON.stringify(location.slice(0, 200));
+    const shown = to ? shownAddress(to) : JSON.stringify(location.slice(0, 200));
     throw new ConnectionError(
-      `server "${server}" at ${from.origin}${from.pathname} redirects to ${shown}, which was not followed: ${why}. If that ` +
+      `server "${server}" at ${shownAddress(from)} redirects to ${shown}, which was not followed: ${why}. If that ` +
         "is the server you mean, configure its address",
-      { code: "redirected", server, maybeExecuted: false, data: { status, from: from.href, to: shown } },
+      { code: "redirected", server, maybeExecuted: false, data: { status, from: shownAddress(from), to: shown } },
     );
   };
   if (!to) return refuse("it is no address");
@@ -118,6 +124,9 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
       limit,
       tooLarge: () => tooLarge(server, limit),
       onSent: method === "GET" ? () => context.onListen?.("sent") : undefined,
+      onStreamStart: () => {
+        if (method === "GET") onListening(++listening);
+      },
       onStreamEnd: (error) => {
         if (exchange && error instanceof ProtocolError) exchange.failure ??= error;
         if (method === "GET") onListening(--listening);
@@ -141,7 +150,6 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
     const stream =
       answered.head.headers["content-type"]?.toString().toLowerCase().startsWith("text/event-stream") === true;
     if (exchange && method === "POST") exchange.streaming = stream;
-    if (method === "GET" && stream && answered.answer.ok) onListening(++listening);
     return answered;
   };
 
@@ -160,7 +168,8 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
       if (head.status === 429 || head.status === 503) {
         const wait = retryAfterMs(head.headers["retry-after"]);
         const text = await answer.text().catch(() => "");
-        if (waited || wait === undefined || wait >= patience(exchange)) throw busyError(server, config.url, head, text);
+        if (waited || wait === undefined || wait >= patience(exchange))
+          throw busyError(server, shownAddress(url), head, text);
         waited = true;
         await sleep(wait, init?.signal ?? undefined);
         continue;
@@ -194,6 +203,15 @@ export function httpTransport(config: HttpServerConfig, context: HttpContext): S
       maxReconnectionDelay: 1_000,
       reconnectionDelayGrowFactor: 1.5,
       maxRetries: 2,
+    },
+    // the delay may be the server's own word
+    reconnectionScheduler: (reconnect, delay) => {
+      const exchange = currentExchange();
+      const listens = exchange?.call === undefined && exchange?.rawMethod === undefined;
+      if (listens && context.keptElsewhere?.() === true) return undefined;
+      const timer = setTimeout(reconnect, Math.min(Math.max(delay, MIN_RECONNECT_MS), MAX_RECONNECT_MS));
+      if (listens) timer.unref();
+      return () => clearTimeout(timer);
     },
     ...(config.headers && { requestInit: { headers: { ...config.headers } } }),
   });

@@ -75,16 +75,20 @@ export function keepListening(sdk: SdkClient, onReopened: () => void): () => voi
 /**
  * The same for the older revision over HTTP, where the SDK opens one stream but gives it up after two failures.
  * @param reopen asks for a new stream
- * @returns told of the number of open streams; `stop` ends it
+ * @returns told of the number of open streams; `alone` once streams end as soon as they begin: then only this asks for a new
+ *   one, since the SDK would do so four times a second; `stop` ends it
  */
 export function keepStream(
   reopen: () => Promise<void>,
   onReopened: () => void,
-): { changed(open: number): void; stop(): void } {
+): { changed(open: number): void; readonly alone: boolean; stop(): void } {
   const waits = backoff();
   let timer: NodeJS.Timeout | undefined;
   let lost = false;
   let stopped = false;
+  let openedAt = 0;
+  /** Streams in a row that ended early. */
+  let brief = 0;
   const wait = () => {
     clearTimeout(timer);
     if (stopped) return;
@@ -96,13 +100,20 @@ export function keepStream(
     changed: (open) => {
       if (open === 0) {
         lost = true;
+        if (Date.now() - openedAt > GOOD_MS) {
+          waits.reset();
+          brief = 0;
+        } else brief++;
         wait();
         return;
       }
       clearTimeout(timer);
-      waits.reset();
+      openedAt = Date.now();
       if (lost) onReopened();
       lost = false;
+    },
+    get alone() {
+      return brief > 1;
     },
     stop: () => {
       stopped = true;

@@ -2,9 +2,10 @@ import { existsSync } from "node:fs";
 import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { ConnectionError } from "@tenon/core";
 import type { ServerConfig } from "../types/servers.ts";
-import { Connection, type ConnectionHooks, placeOf } from "./connection.ts";
+import { Connection, type ConnectionHooks } from "./connection.ts";
 import { withSignal } from "./deadline.ts";
 import { classify, refusalCode, unreachable } from "./failure.ts";
+import { placeOf } from "./place.ts";
 import type { Verdict } from "./verdicts.ts";
 
 /** Statuses by which a server says that it knows no Streamable HTTP (revision 2025-11-25, backwards compatibility). */

@@ -142,7 +142,7 @@ export class Server {
     const { error: _old, ...rest } = this.#info;
     const keep = this.#info.health === "down" ? _old : undefined;
     const now = error ? { code: error.code, message: error.message } : keep;
-    this.#info = { ...rest, problems, ...(now && { error: now }) };
+    this.#info = Object.freeze({ ...rest, problems, ...(now && { error: now }) });
   }
 
   async close(): Promise<void> {

@@ -93,11 +93,16 @@ export class TapTransport implements Transport {
 
   async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     if (!("method" in message)) return this.#inner.send(message, options);
-    if (!("id" in message)) return withExchange(this.#exchangeOf(message), () => this.#inner.send(message, options));
+    if (!("id" in message)) {
+      const exchange = this.#exchangeOf(message);
+      // who obeys it never answers, and what comes all the same is for nobody
+      if (message.method === "notifications/cancelled") this.#forget(message.params?.requestId);
+      return withExchange(exchange, () => this.#inner.send(message, options));
+    }
     const exchange = currentExchange();
     const pending: Pending = { method: message.method, exchange, answered: false };
     this.#pending.set(message.id, pending);
-    const forget = () => this.#pending.delete(message.id);
+    const forget = () => this.#forget(message.id);
     options?.requestSignal?.addEventListener("abort", forget, { once: true });
     if (exchange) exchange.streaming = undefined;
     let streamEnded = () => {};
@@ -126,6 +131,10 @@ export class TapTransport implements Transport {
     if (exchange) exchange.failure = error;
     const message = { jsonrpc: "2.0" as const, id, error: { code: -32_603, message: error.message } };
     this.onmessage?.(this.#receive(message));
+  }
+
+  #forget(id: unknown): void {
+    if (typeof id === "string" || typeof id === "number") this.#pending.delete(id);
   }
 
   /** A cancellation goes out with the headers of its request, whoever's code caused it; other notifications with none. */

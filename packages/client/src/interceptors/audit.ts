@@ -108,8 +108,11 @@ export function audit(options: AuditOptions): AnyInterceptor {
   checkOptions(options, known, "audit(options)");
   const { failClosed = true, redact, actor, timeoutMs = 5_000, onSinkError = toStderr } = options;
   const sink = sinkOf(options.sink);
-  if (!(timeoutMs > 0)) {
-    throw new ConfigError(`audit(options).timeoutMs must be positive, got ${timeoutMs}`, { code: "invalid_option" });
+  // a timer above that ends at once
+  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31)) {
+    throw new ConfigError(`audit(options).timeoutMs must be a positive number of milliseconds, got ${timeoutMs}`, {
+      code: "invalid_option",
+    });
   }
   const clean = redactor(redact);
   /** Sendings so far, by the call's runtime: an object of each call's own, which no interceptor can replace. */

@@ -8,14 +8,14 @@ import { type Opener, openInBrowser } from "./open.ts";
 import { type Language, type TerminalTexts, terminalTexts } from "./texts.ts";
 
 /** Words that leave a question without answering it; with `!` (or `！`) in front, always. */
-const LEAVE: Readonly<Record<string, "decline" | "cancel">> = {
-  decline: "decline",
-  拒绝回答: "decline",
-  拒绝: "decline",
-  cancel: "cancel",
-  取消: "cancel",
-  关闭: "cancel",
-};
+const LEAVE: ReadonlyMap<string, "decline" | "cancel"> = new Map([
+  ["decline", "decline"],
+  ["拒绝回答", "decline"],
+  ["拒绝", "decline"],
+  ["cancel", "cancel"],
+  ["取消", "cancel"],
+  ["关闭", "cancel"],
+]);
 const YES = new Set(["y", "yes", "open", "accept", "是", "打开", "好"]);
 const NO = new Set(["n", "no", "否", "不"]);
 
@@ -24,7 +24,7 @@ type Filled = { readonly value: unknown } | "decline" | "cancel" | undefined;
 
 function marked(line: string): "decline" | "cancel" | undefined {
   const [, word] = /^[!！]\s*(\S+)$/.exec(line.trim()) ?? [];
-  return word === undefined ? undefined : LEAVE[word.toLowerCase()];
+  return word === undefined ? undefined : LEAVE.get(word.toLowerCase());
 }
 
 function promptOf(texts: TerminalTexts, field: Field): string {
@@ -56,7 +56,7 @@ async function fill(asking: Asking, field: Field): Promise<Filled> {
     const line = await nextAnswer(asking, prompt);
     if (line === undefined) return undefined;
     if (field.kind !== "text" && leaves(asking, line)) return undefined;
-    const bare = field.kind === "text" ? undefined : LEAVE[line.trim().toLowerCase()];
+    const bare = field.kind === "text" ? undefined : LEAVE.get(line.trim().toLowerCase());
     const left = marked(line) ?? (bareWords ? bare : undefined);
     if (left) return left;
     const parsed = parseFieldText(field, line);
@@ -117,7 +117,7 @@ async function askUrl(
     const line = await nextAnswer(asking, texts.openPrompt);
     if (line === undefined || leaves(asking, line)) return undefined;
     const word = line.normalize("NFKC").trim().toLowerCase();
-    const left = marked(line) ?? LEAVE[word] ?? (NO.has(word) ? "decline" : undefined);
+    const left = marked(line) ?? LEAVE.get(word) ?? (NO.has(word) ? "decline" : undefined);
     if (left) return { action: left };
     if (!YES.has(word)) continue;
     if (open) await show(asking, request.url, open);

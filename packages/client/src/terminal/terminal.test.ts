@@ -128,6 +128,14 @@ describe("a form in the terminal", () => {
     expect((await told(request, ["cancel"])).answer).toMatchObject({ content: { a: "cancel" } });
     expect((await told(request, ["decline"])).answer).toEqual({ action: "decline" });
   });
+  it("takes a word that every object knows for an answer that does not fit", async () => {
+    const request = form({ n: { type: "integer" } }, ["n"]);
+    const { answer } = await told(request, ["constructor", "!toString", "3"]);
+    expect(answer).toEqual({ action: "accept", content: { n: 3 } });
+    const address = checkQuestionUrl("https://example.com/a", "s", undefined);
+    const visit = await told({ mode: "url", message: "Go", ...address }, ["valueOf", "no"], { open: false });
+    expect(visit.answer).toEqual({ action: "decline" });
+  });
   it("is cancelled when the input ends or the signal fires", async () => {
     expect((await told(form({ a: { type: "integer" } }, ["a"]), ["x"])).answer).toEqual({ action: "cancel" });
     const output = new PassThrough();

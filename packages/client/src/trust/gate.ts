@@ -1,4 +1,4 @@
-import { ConfigError, checkOptions, TrustError } from "@tenon/core";
+import { ConfigError, checkOptions, TenonError, TrustError } from "@tenon/core";
 import { withSignal } from "../connection/deadline.ts";
 import { commandLineOf } from "../connection/launch.ts";
 import type { ServerConfig, ServerInfo } from "../types/servers.ts";
@@ -76,6 +76,22 @@ function notAccepted(server: string, tool: string, why: string): TrustError {
   });
 }
 
+/** Asks a handler of the program. @throws ConfigError `handler_failed` when it throws: that is no fault of the server */
+async function decided<T>(server: string, handler: string, ask: () => T | Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (cause) {
+    if (cause instanceof TenonError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError(`${handler} threw for server "${server}": ${reason}`, {
+      code: "handler_failed",
+      server,
+      maybeExecuted: false,
+      cause,
+    });
+  }
+}
+
 /** Decides which tools of which servers a client uses, and which child processes it starts. */
 export class Gate {
   readonly #options: GateOptions;
@@ -131,7 +147,7 @@ export class Gate {
 
   /**
    * Asks before a child process is started that nobody accepted; once per command.
-   * @throws TrustError `not_started`
+   * @throws TrustError `not_started`, ConfigError `handler_failed`, `bad_lock`
    */
   async start(server: string, config: ServerConfig): Promise<void> {
     const { onFirstStart, pin, signal } = this.#options;
@@ -141,7 +157,7 @@ export class Gate {
     const { servers } = pin ? await readLock(pin.file) : { servers: {} as Lock["servers"] };
     if (!(Object.hasOwn(servers, server) && servers[server]?.start === commandLine)) {
       const stopped = () => this.#refuseStart(server, commandLine, "the client was closed");
-      const asked = Promise.resolve(onFirstStart({ server, commandLine }));
+      const asked = decided(server, "onFirstStart", () => onFirstStart({ server, commandLine }));
       if ((await withSignal(asked, signal, stopped)) !== true) {
         throw this.#refuseStart(server, commandLine, "onFirstStart did not allow it");
       }
@@ -217,7 +233,8 @@ export class Gate {
     if (onFirstUse === "accept") return tools;
     if (onFirstUse === "refuse") return [];
     const known = Object.hasOwn(lock.servers, server) && Object.keys(lock.servers[server]?.tools ?? {}).length > 0;
-    const asked = Promise.resolve(onFirstUse({ server, tools, findings: reviewTools(tools), known }));
+    const use: FirstUse = { server, tools, findings: reviewTools(tools), known };
+    const asked = decided(server, "onFirstUse", () => onFirstUse(use));
     const stopped = () =>
       notAccepted(server, tools[0]?.wireName ?? "", "was not accepted before the client was closed");
     const answer = await withSignal(asked, this.#options.signal, stopped);

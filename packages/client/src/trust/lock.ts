@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
-import { ConfigError, ConnectionError, isRecord } from "@tenon/core";
+import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
 import { pause } from "../connection/time.ts";
 import { definitionOf, fingerprint, type ToolDefinition, type TrustedTool } from "./definition.ts";
 
@@ -65,17 +65,25 @@ function parse(path: string, text: string): Lock {
   return value as unknown as Lock; // every part was looked at above
 }
 
+/** What the system says against reading or writing the file, as an error of its own: it is no fault of any server. */
+function unusable(path: string, what: "read" | "written", cause: unknown): ConfigError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new ConfigError(`${path} cannot be ${what}: ${reason}`, { code: "bad_lock", data: { path }, cause });
+}
+
 /**
  * Reads a lock file; one that does not exist yet is empty.
- * @throws ConfigError `bad_lock` for one that is damaged or was changed by hand
+ * @throws ConfigError `bad_lock` for one that is damaged, was changed by hand or cannot be read
  */
 export async function readLock(path: string): Promise<Lock> {
+  let text: string;
   try {
-    return parse(path, await readFile(path, "utf8"));
+    text = await readFile(path, "utf8");
   } catch (error) {
     if (codeOf(error) === "ENOENT") return EMPTY;
-    throw error;
+    throw unusable(path, "read", error);
   }
+  return parse(path, text);
 }
 
 /** Keys in one order, so that a change of one tool is a change of its lines only. */
@@ -146,14 +154,21 @@ async function exclusively<T>(path: string, work: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Changes a lock file: reads it anew, writes what `change` returns, as one step among processes. */
+/**
+ * Changes a lock file: reads it anew, writes what `change` returns, as one step among processes.
+ * @throws ConfigError `bad_lock` also where it cannot be written, ConnectionError `lock_busy`
+ */
 export async function updateLock(path: string, change: (lock: Lock) => Lock): Promise<Lock> {
-  return exclusively(path, async () => {
-    const before = await readLock(path);
-    const after = change(before);
-    if (after !== before) await write(path, after);
-    return after;
-  });
+  try {
+    return await exclusively(path, async () => {
+      const before = await readLock(path);
+      const after = change(before);
+      if (after !== before) await write(path, after);
+      return after;
+    });
+  } catch (error) {
+    throw codeOf(error) !== undefined && !(error instanceof TenonError) ? unusable(path, "written", error) : error;
+  }
 }
 
 function withServer(lock: Lock, server: string, change: (entry: PinnedServer) => PinnedServer): Lock {

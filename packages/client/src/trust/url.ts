@@ -1,6 +1,6 @@
-import { isIP } from "node:net";
 import { domainToUnicode } from "node:url";
 import { shownValue, TrustError } from "@tenon/core";
+import { isLoopback } from "../connection/proxy.ts";
 import type { UrlHost } from "./types.ts";
 
 const MAX_URL = 4_096;
@@ -38,12 +38,6 @@ function mixesScripts(label: string): boolean {
     used.add(SCRIPTS.find(({ letter }) => letter.test(char))?.name ?? "other");
   }
   return used.size > 1 && !TOGETHER.some((scripts) => [...used].every((script) => scripts.includes(script)));
-}
-
-function isLoopback(hostname: string): boolean {
-  const name = hostname.replace(/^\[|\]$/g, "");
-  if (isIP(name) === 4) return name.startsWith("127.");
-  return name === "::1" || name === "localhost" || name.endsWith(".localhost");
 }
 
 /** The host of an address as a person should see it. */
