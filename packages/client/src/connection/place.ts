@@ -10,9 +10,20 @@ export function shownAddress(address: string | URL): string {
   return `${origin}${pathname}${search === "" ? "" : "?…"}`;
 }
 
+const SECRET_FLAG = /^--?[\w-]*(key|token|secret|password|passwd|credential|auth)[\w-]*(=|$)/i;
+
+/** A command's arguments for messages: what follows a flag that names a secret is left out. */
+function shownArguments(args: readonly string[]): string[] {
+  return args.map((arg, index) => {
+    const before = args[index - 1];
+    if (before !== undefined && SECRET_FLAG.test(before) && !before.includes("=") && !arg.startsWith("-")) return "…";
+    return SECRET_FLAG.test(arg) && arg.includes("=") ? `${arg.slice(0, arg.indexOf("="))}=…` : arg;
+  });
+}
+
 /** How a server is called in messages. */
 export function placeOf(config: ServerConfig): string {
   if ("url" in config) return shownAddress(config.url);
-  if ("command" in config) return [config.command, ...(config.args ?? [])].join(" ");
+  if ("command" in config) return [config.command, ...shownArguments(config.args ?? [])].join(" ");
   return "its own transport";
 }

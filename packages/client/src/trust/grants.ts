@@ -66,8 +66,13 @@ export function notGranted(server: string, what: string, why: string): TrustErro
   });
 }
 
+/** Whether an address has a segment `..`, in any spelling: a server that resolves it would leave what a pattern allows. */
+function climbs(uri: string): boolean {
+  return /(^|[/\\])\.\.([/\\?#]|$)/.test(uri.replace(/%2e/gi, ".").replace(/%2f/gi, "/").replace(/%5c/gi, "\\"));
+}
+
 /**
- * The resources among `uris` that may be read.
+ * The resources among `uris` that may be read. One that climbs out of its folder by `..` never is.
  * @param strict they were asked for by name: one that is not granted is an error instead of left out
  * @throws TrustError `not_granted`
  */
@@ -79,7 +84,7 @@ export function grantedResources(
 ): readonly string[] {
   const patterns = grants?.resources;
   if (!patterns) return uris;
-  const granted = uris.filter((uri) => matches(patterns, uri));
+  const granted = uris.filter((uri) => matches(patterns, uri) && !climbs(uri));
   const refused = uris.find((uri) => !granted.includes(uri));
   if (!strict || refused === undefined) return granted;
   throw notGranted(server, `resource ${refused}`, `grants.resources allows ${patterns.join(", ") || "none"}`);

@@ -219,6 +219,14 @@ describe("grants", () => {
     const grants = { resources: ["company://policies/*"] };
     const uris = ["company://policies/return", "company://salaries"];
     expect(grantedResources("s", grants, uris, false)).toEqual(["company://policies/return"]);
+    for (const trick of [
+      "company://policies/../salaries",
+      "company://policies/%2e%2E/salaries",
+      "company://policies/a%2f..%2fb",
+    ]) {
+      expect(grantedResources("s", grants, [trick], false)).toEqual([]);
+    }
+    expect(grantedResources("s", grants, ["company://policies/v1..v2"], false)).toHaveLength(1);
     expect(() => grantedResources("s", grants, uris, true)).toThrow(expect.objectContaining({ code: "not_granted" }));
     expect(grantedResources("s", undefined, uris, true)).toEqual(uris);
   });
