@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { dataDirectory, openChat, type Program, processesOn, refunds, talk, until } from "./desk.ts";
+import { dataDirectory, openChat, outbox, type Program, processesOn, refunds, talk, until } from "./desk.ts";
 
 const LARGE = "ORD-003 屏幕坏了，请退款";
 const OWN_SERVERS = { args: [] };
@@ -57,6 +57,44 @@ describe("stopping", () => {
 });
 
 describe("kill -9 of the chat", () => {
+  it("at every question of a whole conversation changes nothing about what comes of it", async () => {
+    const data = dataDirectory();
+    const killed = async (chat: Program): Promise<Program> => {
+      await chat.kill("SIGKILL").ended;
+      await until(() => processesOn(data).length === 0, "the servers to notice");
+      return openChat(data, OWN_SERVERS);
+    };
+    const first = openChat(data, OWN_SERVERS).say("查询订单ORD-001", "这个耳机有质量问题，请帮我退款");
+    await first.sees("决定> ");
+
+    const second = await killed(first);
+    await second.sees("决定> ");
+    second.say("approve");
+    await second.sees("订单 ORD-001 的退款已受理成功");
+    second.say("ORD-003 显示器屏幕坏了，需要退款");
+    await second.sees("决定> ");
+
+    const third = await killed(second);
+    await third.sees("决定> ");
+    third.say("approve");
+    await third.sees("回答> ");
+
+    const fourth = await killed(third);
+    await fourth.sees("回答> ");
+    fourth.say("1");
+    await fourth.sees("订单 ORD-003 的退款已受理成功");
+    fourth.say(
+      "ORD-002、ORD-004 由于产品质量问题，请批量退款",
+      "给 18812345678 发短信，内容：ORD-001 已经退款",
+      "quit",
+    );
+    const { code, stdout } = await fourth.ended;
+    expect(code).toBe(0);
+    expect(stdout).toContain("2 个订单中成功 1 个，共退款 500.00 元");
+    expect(refunds(data).toSorted()).toEqual(["ORD-001", "ORD-002", "ORD-003"]);
+    expect(outbox(data)).toHaveLength(1);
+  });
+
   it("right after the confirmation refunds once, whether the refund was made before or is made now", async () => {
     const data = dataDirectory();
     const chat = openChat(data, OWN_SERVERS).say(LARGE, "approve");
