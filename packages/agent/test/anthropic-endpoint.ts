@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type Asked, json, type LocalEndpoint, localEndpoint } from "./http.ts";
+import { json, type LocalEndpoint, localEndpoint } from "./http.ts";
 import type { EndpointReply } from "./openai-endpoint.ts";
 import { anthropicProblem, nameProblem } from "./provider-rules.ts";
 
@@ -14,9 +14,17 @@ interface Block {
 const blocksOf = (content: unknown): Block[] =>
   Array.isArray(content) ? content : [{ type: "text", text: String(content ?? "") }];
 
+/** The parts of a request this endpoint looks at. */
+interface Body {
+  readonly model?: string;
+  readonly stream?: boolean;
+  readonly max_tokens?: unknown;
+  readonly tools?: readonly { name: string; input_schema: Record<string, unknown> }[];
+  readonly messages?: readonly { role: string; content: unknown }[];
+}
+
 /** What Anthropic's Messages API refuses, learned from its error messages. */
-// biome-ignore lint/suspicious/noExplicitAny: the wire's JSON
-function problemOf(body: any): string | undefined {
+function problemOf(body: Body): string | undefined {
   if (typeof body.max_tokens !== "number") return "max_tokens: Field required";
   for (const [at, tool] of (body.tools ?? []).entries()) {
     const problem = nameProblem(tool.name) ?? anthropicProblem(tool.input_schema);
@@ -42,7 +50,7 @@ function problemOf(body: any): string | undefined {
   return open.length > 0 ? `tool_use ids were found without tool_result blocks: ${open}` : undefined;
 }
 
-function send(response: ServerResponse, { body }: Asked, reply: EndpointReply, at: number): void {
+function send(response: ServerResponse, body: Body, reply: EndpointReply, at: number): void {
   const content = [
     ...(reply.text ? [{ type: "text", text: reply.text }] : []),
     ...(reply.calls ?? []).map((call) => ({ type: "tool_use", id: call.id, name: call.name, input: call.args })),
@@ -94,8 +102,9 @@ export function anthropicEndpoint(script: readonly EndpointReply[]): Promise<Loc
     const refuse = (status: number, message: string) =>
       json(response, status, { type: "error", error: { type: "invalid_request_error", message } });
     if (!asked.url.endsWith("/v1/messages")) return refuse(404, `unknown address ${asked.url}`);
-    const problem = problemOf(asked.body);
+    const body = asked.body as Body; // what the provider's package sends; what is wrong in it is what is looked for
+    const problem = problemOf(body);
     if (problem) return refuse(400, problem);
-    send(response, asked, script[Math.min(at, script.length - 1)] ?? {}, at);
+    send(response, body, script[Math.min(at, script.length - 1)] ?? {}, at);
   });
 }

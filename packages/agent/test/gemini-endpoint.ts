@@ -8,11 +8,15 @@ interface Part {
   readonly functionResponse?: { readonly name: string; readonly response: unknown };
 }
 
+/** The parts of a request this endpoint looks at. */
+interface Body {
+  readonly tools?: readonly { functionDeclarations?: { name: string; parameters?: Record<string, object> }[] }[];
+  readonly contents?: readonly { parts?: Part[] }[];
+}
+
 /** What Gemini refuses, learned from its error messages. */
-// biome-ignore lint/suspicious/noExplicitAny: the wire's JSON
-function problemOf(body: any): string | undefined {
-  // biome-ignore lint/suspicious/noExplicitAny: the wire's JSON
-  const declared = (body.tools ?? []).flatMap((tool: any) => tool.functionDeclarations ?? []);
+function problemOf(body: Body): string | undefined {
+  const declared = (body.tools ?? []).flatMap((tool) => tool.functionDeclarations ?? []);
   for (const [at, { name, parameters }] of declared.entries()) {
     const where = `GenerateContentRequest.tools[0].function_declarations[${at}]`;
     const problem = nameProblem(name) ?? (parameters ? geminiProblem(parameters) : undefined);
@@ -43,7 +47,8 @@ export function geminiEndpoint(script: readonly EndpointReply[]): Promise<LocalE
     const refuse = (status: number, message: string) =>
       json(response, status, { error: { code: status, message, status: "INVALID_ARGUMENT" } });
     if (!/:(generateContent|streamGenerateContent)/.test(asked.url)) return refuse(404, `unknown address ${asked.url}`);
-    const problem = problemOf(asked.body);
+    // what the provider's package sends; what is wrong in it is what is looked for
+    const problem = problemOf(asked.body as Body);
     if (problem) return refuse(400, problem);
     const reply = script[Math.min(at, script.length - 1)] ?? {};
     const parts = [

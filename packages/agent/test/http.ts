@@ -5,8 +5,7 @@ import type { AddressInfo } from "node:net";
 export interface Asked {
   readonly url: string;
   readonly headers: IncomingMessage["headers"];
-  // biome-ignore lint/suspicious/noExplicitAny: the wire's JSON, looked into by tests
-  readonly body: any;
+  readonly body: unknown;
 }
 
 export interface LocalEndpoint extends AsyncDisposable {
