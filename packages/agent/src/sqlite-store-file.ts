@@ -1,5 +1,6 @@
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
+import { useWriteAheadLog } from "@tenon/store/sqlite";
 import Database from "better-sqlite3";
 
 const BUSY_MS = 15_000;
@@ -26,8 +27,7 @@ export function openMemoryFile(path: string): Database.Database {
   }
   const database = new Database(path, { timeout: BUSY_MS });
   try {
-    database.pragma("journal_mode = WAL");
-    database.pragma("synchronous = FULL");
+    useWriteAheadLog(database, BUSY_MS);
     // exclusive: of several processes that start together one migrates, and the others find it done
     database
       .transaction(() => {

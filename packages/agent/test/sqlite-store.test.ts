@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -63,7 +64,7 @@ describe("SqliteStore", () => {
   });
 
   it("is shared by processes that open it at the same time", async () => {
-    const path = file("shared.db");
+    const path = file(`shared-${randomUUID()}.db`);
     const module = fileURLToPath(new URL("../src/sqlite-store.ts", import.meta.url));
     const script = `import { SqliteStore } from ${JSON.stringify(module)};
       const store = new SqliteStore(${JSON.stringify(path)});

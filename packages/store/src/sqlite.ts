@@ -9,6 +9,9 @@ import { checkLeaseMs, LEASE_MS, type OutcomeStore } from "./outcomes.ts";
 import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
 import { createSqlLeases } from "./sql-leases.ts";
 import { bundle, type Stores } from "./stores.ts";
+import { useWriteAheadLog } from "./write-ahead.ts";
+
+export { useWriteAheadLog } from "./write-ahead.ts";
 
 export interface SqliteStoreOptions {
   /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
@@ -74,10 +77,9 @@ function identity(path: string): string {
 
 function open(path: string, ended: () => void): Attach {
   const database = new Database(path, { timeout: BUSY_MS });
-  database.pragma("journal_mode = WAL");
-  database.pragma("synchronous = FULL");
   const db = new Kysely<Tables>({ dialect: immediate(database) });
   try {
+    useWriteAheadLog(database, BUSY_MS);
     migrate(database, db);
   } catch (error) {
     database.close();

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { ConfigError } from "@tenon/core";
+import { useWriteAheadLog } from "@tenon/store/sqlite";
 import Database from "better-sqlite3";
 
 /** Numbered changes of the schema, never edited once landed. */
@@ -31,15 +32,17 @@ const MIGRATIONS: readonly string[] = [
      ('ORD-003', 'delivered', 249900), ('ORD-004', 'in_delivery', 2900);`,
 ];
 
+/** Milliseconds of waiting for a lock. */
+const BUSY_MS = 5_000;
+
 /**
  * Opens a SQLite file for several processes: write-ahead log, full durability, up to 5 s of waiting for a lock.
  * @throws ConfigError `code: "database"` when the file is no database or cannot be opened
  */
 export function openSqlite(file: string): Database.Database {
   try {
-    const database = new Database(file, { timeout: 5_000 });
-    database.pragma("journal_mode = WAL");
-    database.pragma("synchronous = FULL");
+    const database = new Database(file, { timeout: BUSY_MS });
+    useWriteAheadLog(database, BUSY_MS);
     database.pragma("foreign_keys = ON");
     return database;
   } catch (cause) {
