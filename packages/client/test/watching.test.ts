@@ -273,7 +273,8 @@ describe.each(ALL_STUBS)("a call that is given up, over %s, revision %s", (trans
 });
 
 describe("concurrency of a child process", () => {
-  it("of 1 queues calls, so that every log message belongs to one", async () => {
+  /** A server of the older revision whose calls take a while and say their name in the log; and how many ran at once. */
+  async function busyServer(ms: number) {
     let running = 0;
     let most = 0;
     const server = await start(
@@ -282,7 +283,7 @@ describe("concurrency of a child process", () => {
         capabilities: { tools: {}, logging: {} },
         onCall: async ({ params }, reply) => {
           most = Math.max(most, ++running);
-          await new Promise((resolve) => setTimeout(resolve, 20));
+          await new Promise((resolve) => setTimeout(resolve, ms));
           reply.notify("notifications/message", { level: "info", data: params.name });
           running--;
           return { content: [] };
@@ -291,41 +292,29 @@ describe("concurrency of a child process", () => {
     );
     const logs: [unknown, EventSource][] = [];
     const events = { onLog: ({ data }: { data: unknown }, source: EventSource) => void logs.push([data, source]) };
+    return { server, events, most: () => most, told: () => logs.map(([data, { tool }]) => [data, tool]) };
+  }
+
+  it("of 1 queues calls, so that every log message belongs to one", async () => {
+    const { server, events, most, told } = await busyServer(20);
     const client = connect({ s: { ...server.config, concurrency: 1 } }, { events });
     await client.listTools();
     await Promise.all(["a", "b", "c"].map((name) => client.callTool("s", name)));
-    expect(most).toBe(1);
-    expect(logs.map(([data, { tool }]) => [data, tool])).toEqual(["a", "b", "c"].map((name) => [name, name]));
+    expect(most()).toBe(1);
+    expect(told()).toEqual(["a", "b", "c"].map((name) => [name, name]));
   });
 
   it("with a pool runs calls side by side, each in a process with nothing else to do", async () => {
-    let running = 0;
-    let most = 0;
-    const server = await start(
-      stubStdio({
-        era: "legacy",
-        capabilities: { tools: {}, logging: {} },
-        onCall: async ({ params }, reply) => {
-          most = Math.max(most, ++running);
-          await new Promise((resolve) => setTimeout(resolve, 300));
-          reply.notify("notifications/message", { level: "info", data: params.name });
-          running--;
-          return { content: [] };
-        },
-      }),
-    );
-    const logs: [unknown, EventSource][] = [];
-    const events = { onLog: ({ data }: { data: unknown }, source: EventSource) => void logs.push([data, source]) };
+    const { server, events, most, told } = await busyServer(300);
     const client = connect({ s: { ...server.config, pool: 2 } }, { events });
     await client.listTools();
     expect(server.opened).toBe(1);
     const names = ["a", "b", "c", "d"];
     await Promise.all(names.map((name) => client.callTool("s", name)));
     expect(server.opened).toBe(2);
-    expect(most).toBe(2);
-    const told = logs.map(([data, { tool }]) => ({ data, tool }));
-    expect(told).toHaveLength(names.length);
-    for (const { data, tool } of told) expect(data).toBe(tool);
+    expect(most()).toBe(2);
+    expect(told()).toHaveLength(names.length);
+    for (const [data, tool] of told()) expect(data).toBe(tool);
     await client.close();
     await vi.waitFor(() => expect(server.open).toBe(0));
     expect(() => connect({ s: { ...server.config, pool: 2, concurrency: 1 } })).toThrow("give one of the two");
