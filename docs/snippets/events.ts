@@ -43,7 +43,7 @@ await using old = createClient({
     approve: async ({ messages }) => messages.length < 10, // ask the person here
     handler: async () => ({ role: "assistant", content: { type: "text", text: "40" }, model: "my-model" }),
   },
-  roots: [{ uri: "file:///work/project", name: "project" }],
+  roots: [{ uri: "file:///home/ann/project", name: "project" }],
 });
 // #endregion
 assert.equal((await old.listTools()).length, 1);
