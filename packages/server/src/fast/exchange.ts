@@ -5,6 +5,9 @@ import type { Caller, ClientDescription, Exchange } from "../context.ts";
 import { LEVELS } from "./envelope.ts";
 import type { Recognised } from "./recognise.ts";
 
+/** Bytes that may wait for a slow reader before progress and log messages are dropped. */
+export const MAX_WAITING = 1024 * 1024;
+
 /** What a request needs of the way its answer takes. */
 export interface ReplyChannel {
   /** Fires when nobody waits for the answer any more. */

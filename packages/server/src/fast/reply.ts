@@ -1,10 +1,9 @@
 import type { ServerResponse } from "node:http";
+import { MAX_WAITING, type ReplyChannel } from "./exchange.ts";
+import { LazyAbort } from "./lazy-abort.ts";
 
 /** Comment lines keep proxies from cutting a stream that is silent for long. */
 const KEEP_ALIVE_MS = 15_000;
-
-/** Bytes that may wait for a slow reader before progress and log messages are dropped. */
-const MAX_WAITING = 1024 * 1024;
 
 const STREAM_HEADERS = {
   "content-type": "text/event-stream",
@@ -18,13 +17,12 @@ const STREAM_HEADERS = {
  * notification on. Everything it needs to reach the caller is in it, so nothing of another caller can be confused with it,
  * and after the end (or the client's leaving) it is silent.
  */
-export class Reply {
+export class Reply implements ReplyChannel {
   readonly #response: ServerResponse;
   readonly #id: string;
   #streaming = false;
   #over = false;
-  #left = false;
-  #controller: AbortController | undefined;
+  readonly #abort = new LazyAbort();
   #keepAlive: NodeJS.Timeout | undefined;
   #drained: Promise<void> | undefined;
 
@@ -36,11 +34,7 @@ export class Reply {
 
   /** Fires when the client leaves before its answer. */
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#left) this.#controller.abort();
-    }
-    return this.#controller.signal;
+    return this.#abort.signal;
   }
 
   /** Whether nobody waits any more. */
@@ -116,7 +110,6 @@ export class Reply {
     clearInterval(this.#keepAlive);
     if (this.#over) return;
     this.#over = true;
-    this.#left = true;
-    this.#controller?.abort();
+    this.#abort.abort();
   }
 }

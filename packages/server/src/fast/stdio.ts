@@ -4,20 +4,17 @@ import { isRecord } from "@tenon/core";
 import { parseBody } from "../body.ts";
 import type { Service } from "../dispatch.ts";
 import { offers } from "../protocol.ts";
-import { FastExchange, type ReplyChannel } from "./exchange.ts";
+import { FastExchange, MAX_WAITING, type ReplyChannel } from "./exchange.ts";
+import { LazyAbort } from "./lazy-abort.ts";
 import { createAnswering, type Outcome } from "./outcome.ts";
 import { recogniseLine } from "./recognise.ts";
-
-/** Bytes that may wait for a slow reader before progress and log messages are dropped. */
-const MAX_WAITING = 1024 * 1024;
 
 /** The answer to one request on standard output. Once cancelled or answered it is silent. */
 class LineReply implements ReplyChannel {
   readonly #id: string;
   readonly #stdout: Writable;
   #over = false;
-  #aborted = false;
-  #controller: AbortController | undefined;
+  readonly #abort = new LazyAbort();
 
   constructor(id: string | number, stdout: Writable) {
     this.#id = JSON.stringify(id);
@@ -25,11 +22,7 @@ class LineReply implements ReplyChannel {
   }
 
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#aborted) this.#controller.abort();
-    }
-    return this.#controller.signal;
+    return this.#abort.signal;
   }
 
   async notify(method: string, params: Record<string, unknown>): Promise<void> {
@@ -49,8 +42,7 @@ class LineReply implements ReplyChannel {
   /** The client takes its request back: it gets no answer (2026-07-28, cancellation). */
   cancel(): void {
     this.#over = true;
-    this.#aborted = true;
-    this.#controller?.abort();
+    this.#abort.abort();
   }
 
   /** A reader that has left is reported by the stream's own error event, which ends the connection. */
