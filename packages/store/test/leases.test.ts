@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { openMemory, type Stores } from "../src/index.ts";
 import { openPostgres } from "../src/postgres.ts";
 import { createSqliteStore, openSqlite } from "../src/sqlite.ts";
 import { leaseSuite, takeOver } from "./lease-suite.ts";
+import { onPostgres } from "./postgres.ts";
 import { race, start } from "./spawn.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tenon-leases-"));
@@ -74,17 +74,7 @@ describe("stores in one SQLite file", () => {
   });
 });
 
-const url = process.env.TENON_TEST_DATABASE_URL;
-if (url === undefined) {
-  it.skip("leases in Postgres: set TENON_TEST_DATABASE_URL to run them", () => undefined);
-} else {
-  const schema = `tenon_leases_${process.pid}_${Date.now()}`;
-  const admin = new pg.Pool({ connectionString: url, max: 1 });
-  afterAll(async () => {
-    await admin.query(`drop schema if exists ${schema} cascade`);
-    await admin.query(`drop schema if exists ${schema}_race cascade`);
-    await admin.end();
-  });
+onPostgres("leases", "leases", (url, schema) => {
   leaseSuite("Postgres", () => openPostgres({ url, schema }));
   betweenProcesses("postgres", url, `${schema}_race`, () => openPostgres({ url, schema: `${schema}_race` }));
-}
+});

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { createMemoryStore } from "../src/index.ts";
 import { createPostgresStore } from "../src/postgres.ts";
 import { createSqliteStore } from "../src/sqlite.ts";
 import { outcomeSuite } from "./outcome-suite.ts";
+import { onPostgres } from "./postgres.ts";
 import { race } from "./spawn.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tenon-store-"));
@@ -77,17 +77,7 @@ describe("memory", () => {
   });
 });
 
-const url = process.env.TENON_TEST_DATABASE_URL;
-if (url === undefined) {
-  it.skip("outcomes in Postgres: set TENON_TEST_DATABASE_URL to run them", () => undefined);
-} else {
-  const schema = `tenon_test_${process.pid}_${Date.now()}`;
-  const admin = new pg.Pool({ connectionString: url, max: 1 });
-  afterAll(async () => {
-    await admin.query(`drop schema if exists ${schema} cascade`);
-    await admin.query(`drop schema if exists ${schema}_race cascade`);
-    await admin.end();
-  });
+onPostgres("outcomes", "test", (url, schema) => {
   outcomeSuite("Postgres", (leaseMs) => createPostgresStore({ url, schema, leaseMs }));
   describe("Postgres", () => {
     it("migrates once and shares keys fairly between processes that start together", async () => {
@@ -98,4 +88,4 @@ if (url === undefined) {
       expect(() => createPostgresStore({ url, schema: "a; drop" })).toThrow("must be one word");
     });
   });
-}
+});
