@@ -62,6 +62,8 @@ export async function openConnection(
   const budget = config.connectTimeoutMs ?? 5_000;
   const place = placeOf(config);
   const until = Date.now() + budget;
+  // starting a process blocks for a moment: the time of all that are opened together begins before the first one is started
+  await Promise.resolve();
   let words = "";
   let ending: string | undefined;
   const attempt = async (way: Way): Promise<Opened> => {
