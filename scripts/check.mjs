@@ -35,7 +35,9 @@ try {
     const tarball = join(out, `${manifest.name.replace("@", "").replace("/", "-")}-${manifest.version}.tgz`);
     step(`types resolve in ${manifest.name}`, "attw", [tarball, "--profile", "esm-only", "--no-color"]);
     // publint and attw do not look at our own condition: its target must be in the tarball
-    step(`sources in ${manifest.name}`, "sh", ["-c", `tar -tzf "${tarball}" | grep -qx package/src/index.ts`]);
+    const [{ "@tenon/source": source }] = Object.values(manifest.exports);
+    const inTarball = `package/${source.slice(2)}`;
+    step(`sources in ${manifest.name}`, "sh", ["-c", `tar -tzf "${tarball}" | grep -qx ${inTarball}`]);
   }
 } finally {
   rmSync(out, { recursive: true, force: true });
