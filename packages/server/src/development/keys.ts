@@ -46,12 +46,14 @@ export const SIGNING_KEY_FILE = "signing-key.pem";
 
 const MAX_KEY_FILE_BYTES = 64 * 1024;
 const MIN_RSA_BITS = 2048;
+const WANTED = "give the path of a PKCS#8 private key without a passphrase";
 /** Bits of a mode that let a group or everyone read, write or execute. */
 const OTHERS = 0o077;
 const generate = promisify(generateKeyPair);
 
-const keyError = (code: string, message: string, cause?: unknown): ConfigError =>
-  new ConfigError(message, { code, ...(cause !== undefined && { cause }) });
+/** Both halves of the message are in `data` too: a command line shows them on lines of their own. */
+const keyError = (code: string, problem: string, fix: string, cause?: unknown): ConfigError =>
+  new ConfigError(`${problem}; ${fix}`, { code, data: { problem, fix }, ...(cause !== undefined && { cause }) });
 
 async function signingKey(privateKey: KeyObject, algorithm: SigningAlgorithm): Promise<SigningKey> {
   const jwk = createPublicKey(privateKey).export({ format: "jwk" });
@@ -79,7 +81,8 @@ export async function createSigningKey(options: { algorithm?: SigningAlgorithm }
     default:
       throw keyError(
         "signing_algorithm",
-        `A signing key cannot use ${JSON.stringify(algorithm)}; expected one of ${SIGNING_ALGORITHMS.join(", ")}`,
+        `A signing key cannot use ${JSON.stringify(algorithm)}`,
+        `choose one of ${SIGNING_ALGORITHMS.join(", ")}`,
       );
   }
 }
@@ -93,7 +96,8 @@ function algorithmOf(privateKey: KeyObject, path: string): SigningAlgorithm {
   const given = details?.namedCurve ?? (details?.modulusLength ? `${details.modulusLength} bits` : "");
   throw keyError(
     "signing_key",
-    `The key in ${path} (${[type, given].filter(Boolean).join(", ")}) cannot sign tokens here; expected an EC key on P-256, an RSA key of at least ${MIN_RSA_BITS} bits, or an Ed25519 key`,
+    `The key in ${path} (${[type, given].filter(Boolean).join(", ")}) cannot sign tokens here`,
+    `take an EC key on P-256, an RSA key of at least ${MIN_RSA_BITS} bits, or an Ed25519 key`,
   );
 }
 
@@ -112,7 +116,7 @@ export function signingKeyFiles(path: string): SigningKeyFiles {
 export function saveSigningKey(key: SigningKey, path: string): SigningKeyFiles {
   const files = signingKeyFiles(path);
   const exists = (file: string): ConfigError =>
-    keyError("signing_key_exists", `${file} exists and is not overwritten; delete it first, or choose another place`);
+    keyError("signing_key_exists", `${file} exists and is not overwritten`, "delete it first, or choose another place");
   const taken = Object.values(files).find((file) => existsSync(file));
   if (taken) throw exists(taken);
   try {
@@ -126,7 +130,8 @@ export function saveSigningKey(key: SigningKey, path: string): SigningKeyFiles {
     if (cause instanceof Error && "code" in cause && cause.code === "EEXIST") throw exists(path);
     throw keyError(
       "signing_key_unwritable",
-      `The key cannot be written to ${path} (${cause instanceof Error ? cause.message : String(cause)}); choose another place`,
+      `The key cannot be written to ${path} (${cause instanceof Error ? cause.message : String(cause)})`,
+      "choose another place",
       cause,
     );
   }
@@ -140,9 +145,14 @@ function readPrivate(path: string): string {
     file = openSync(path, "r");
   } catch (cause) {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") {
-      throw keyError("signing_key_missing", `There is no signing key at ${path}; make one with: tenon keys new`, cause);
+      throw keyError(
+        "signing_key_missing",
+        `There is no signing key at ${path}`,
+        "make one with: tenon keys new",
+        cause,
+      );
     }
-    throw keyError("signing_key", `The signing key ${path} cannot be read: it is not for this user`, cause);
+    throw keyError("signing_key", `The signing key ${path} cannot be read`, "check its path and its owner", cause);
   }
   try {
     const { mode, size } = fstatSync(file);
@@ -151,16 +161,17 @@ function readPrivate(path: string): string {
       const octal = (mode & 0o777).toString(8).padStart(4, "0");
       throw keyError(
         "signing_key_exposed",
-        `The private key ${path} has mode ${octal}: other users of this machine may use it. Make it yours alone with: chmod 600 ${path}`,
+        `The private key ${path} has mode ${octal}: other users of this machine may use it`,
+        `make it yours alone with: chmod 600 ${path}`,
       );
     }
     if (size > MAX_KEY_FILE_BYTES) {
-      throw keyError("signing_key", `${path} has ${size} bytes; a key has fewer than ${MAX_KEY_FILE_BYTES}`);
+      throw keyError("signing_key", `${path} has ${size} bytes, more than a key`, WANTED);
     }
     return readFileSync(file, "utf8");
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
-    throw keyError("signing_key", `The signing key ${path} cannot be read: it is no plain file`, cause);
+    throw keyError("signing_key", `The signing key ${path} cannot be read: it is no plain file`, WANTED, cause);
   } finally {
     closeSync(file);
   }
@@ -179,7 +190,7 @@ export async function loadSigningKey(path: string): Promise<SigningKey> {
   } catch (cause) {
     // the parser's own message is not passed on: it is of no help, and what it was given is a secret
     const why = /ENCRYPTED/.test(text) ? "is encrypted" : "holds no private key in PEM";
-    throw keyError("signing_key", `${path} ${why}; expected a PKCS#8 private key without a passphrase`, cause);
+    throw keyError("signing_key", `${path} ${why}`, WANTED, cause);
   }
   return signingKey(privateKey, algorithmOf(privateKey, path));
 }

@@ -39,7 +39,9 @@ export interface TokenOptions {
   claims?: Readonly<Record<string, unknown>>;
 }
 
-const refuse = (message: string): ConfigError => new ConfigError(`signToken(options): ${message}`, { code: "token" });
+/** `data` has the problem alone: a command line has no function to name. */
+const refuse = (problem: string): ConfigError =>
+  new ConfigError(`signToken(options): ${problem}`, { code: "token", data: { problem, fix: "correct it" } });
 
 function text(value: unknown, name: string, hint: string): string {
   if (typeof value === "string" && value.trim() !== "") return value;
