@@ -82,7 +82,8 @@ describe("a code", () => {
     expect((await refresh(body.refresh_token)).body.error).toBe("invalid_grant");
   });
   it("is good for the client that asked for it only, at the address it asked with", async () => {
-    for (const stolen of [{ client_id: "other" }, { redirect_uri: `${callback}2` }]) {
+    const attempts: Record<string, string>[] = [{ client_id: "other" }, { redirect_uri: `${callback}2` }];
+    for (const stolen of attempts) {
       const { verifier, challenge } = pkce();
       const answer = await authorize(new Browser(), authorizeUrl(issuer, web, challenge, { resource: orders }));
       expect((await exchange(answer.get("code") ?? "", verifier, stolen)).body.error).toBe("invalid_grant");
@@ -235,7 +236,7 @@ describe("the pages", () => {
       expect(page.text).not.toMatch(/<script|\son\w+=|javascript:/i);
     }
   });
-  it("name the host of the redirect in large letters, whatever the client calls itself", async () => {
+  it("show the host of the redirect and the client's id, whatever the client calls itself", async () => {
     const client_id = await registered({ client_name: "Your Bank", redirect_uris: ["https://evil.example/cb"] });
     const page = await open({ client_id, redirect_uri: "https://evil.example/cb" });
     expect(page.text).toContain("<strong>evil.example</strong>");

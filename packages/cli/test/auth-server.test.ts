@@ -291,6 +291,16 @@ describe("the server", () => {
       await one.stop();
     }
   });
+  it("works on a Node 20 that has no URL.parse", async () => {
+    const cwd = mkdtempSync(join(folder, "node-"));
+    const env = { NODE_OPTIONS: "--import=data:text/javascript,delete%20URL.parse" };
+    const one = await authServer(["--client", `web=${web.redirect_uri}`], { cwd, env });
+    try {
+      expect((await signIn(one.issuer, web)).status).toBe(200);
+    } finally {
+      await one.stop();
+    }
+  });
   it("lets in only the users it was given", async () => {
     const cwd = mkdtempSync(join(folder, "users-"));
     const one = await authServer(["--user", "alice", "--user", "bob", "--client", `web=${web.redirect_uri}`], { cwd });
