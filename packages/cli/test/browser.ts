@@ -19,7 +19,8 @@ export interface Page {
 export class Browser {
   readonly #cookies = new Map<string, Cookie>();
 
-  #cookieHeader(path: string): string {
+  /** The cookies it sends to a path. */
+  cookieHeader(path: string): string {
     return [...this.#cookies]
       .filter(([, cookie]) => path === cookie.path || path.startsWith(cookie.path.replace(/\/?$/, "/")))
       .map(([key, cookie]) => `${key.split("|")[0]}=${cookie.value}`)
@@ -36,18 +37,13 @@ export class Browser {
     }
   }
 
-  /** Names of the cookies it holds. */
-  get cookies(): string[] {
-    return [...this.#cookies.keys()].map((key) => key.split("|")[0] ?? "");
-  }
-
   /** Loads a page; stops at a redirect that leaves the origin. */
   async open(url: string, init: RequestInit = {}): Promise<Page> {
     let next = url;
     let options = init;
     for (let hops = 0; hops < 10; hops += 1) {
       const headers = new Headers(options.headers);
-      const cookie = this.#cookieHeader(new URL(next).pathname);
+      const cookie = this.cookieHeader(new URL(next).pathname);
       if (cookie) headers.set("cookie", cookie);
       headers.set("accept", "text/html");
       const response = await fetch(next, { ...options, headers, redirect: "manual" });
