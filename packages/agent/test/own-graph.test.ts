@@ -70,9 +70,7 @@ describe("in a graph of one's own", () => {
       types.push(event.type);
       if (event.type === "end") expect(event).toMatchObject({ state: "done", reply: "paid bob" });
     }
-    expect(types).toEqual(
-      "run-start call-start call-end tool-start question end run-start tool-start tool-end end".split(" "),
-    );
+    expect(types).toEqual("run-start call-start call-end tool-start question end run-start tool-end end".split(" "));
   });
 
   it("a goto goes to the graph's own steps", async () => {
