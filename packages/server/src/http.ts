@@ -49,7 +49,7 @@ export interface FetchOptions {
   /** Who calls, from a token the program verified. */
   caller?: Caller;
   /** Address the request came from; handlers and middleware see it as `remoteAddress`. */
-  remoteAddress?: string;
+  remoteAddress?: string | undefined;
 }
 
 /** The HTTP side of a server as one web-standard function, and what the fast path shares with it. */

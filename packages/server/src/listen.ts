@@ -6,7 +6,7 @@ import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError } from "@tenon/core";
 import { REQUEST_TIMEOUT_MS } from "./body.ts";
 import { behindProxies, withPublicTarget } from "./forwarding.ts";
-import type { FetchOptions, HttpOptions, HttpSide } from "./http.ts";
+import type { HttpOptions, HttpSide } from "./http.ts";
 import type { ServerLog } from "./log.ts";
 import { remoteAddressOf } from "./remote-address.ts";
 import { openTls, type TlsOptions } from "./tls.ts";
@@ -42,12 +42,6 @@ export interface Listening {
 const BACKLOG = 4_096;
 
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
-
-/** What is known of a request besides itself. */
-function addressed(incoming: Parameters<typeof remoteAddressOf>[0]): FetchOptions {
-  const remoteAddress = remoteAddressOf(incoming);
-  return remoteAddress === undefined ? {} : { remoteAddress };
-}
 
 function explain(error: NodeJS.ErrnoException, { unixSocket }: ListenOptions, where: string): ConnectionError {
   const other = unixSocket === undefined ? "port" : "path";
@@ -110,7 +104,7 @@ export async function listen(
   const web = getRequestListener(
     async (request, { incoming }) =>
       new URL(request.url).pathname === path
-        ? side.fetch(request, addressed(incoming))
+        ? side.fetch(request, { remoteAddress: remoteAddressOf(incoming) })
         : Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 }),
     { overrideGlobalObjects: false },
   );
