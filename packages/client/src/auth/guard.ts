@@ -14,7 +14,7 @@ import type { AuthTarget } from "./types.ts";
 
 /** Bytes that metadata, a registration or a token answer may have; real ones have some kilobytes. */
 const MAX_BYTES = 256 * 1024;
-/** Milliseconds for one request, its answer included. */
+/** Milliseconds for one request, its answer included; a server that is given longer to connect is given as long here. */
 const TIMEOUT_MS = 10_000;
 
 /** Which addresses may be asked besides the server's own, and how. */
@@ -120,9 +120,10 @@ export function createGuard({ server, config, signal: closing }: AuthTarget, opt
     return new Agent({ connect: { ...tls, ...(lookup && { lookup }) } });
   };
 
+  const limitMs = Math.max(TIMEOUT_MS, config.connectTimeoutMs ?? 0);
   const send = async (url: URL, init: RequestInit): Promise<Response> => {
     const dispatcher = dispatcherFor(url);
-    const late = AbortSignal.timeout(TIMEOUT_MS);
+    const late = AbortSignal.timeout(limitMs);
     const signals = [late, closing, options.signal, init.signal].filter((one) => one instanceof AbortSignal);
     try {
       const { statusCode, headers, body } = await request(url, {
@@ -146,7 +147,7 @@ export function createGuard({ server, config, signal: closing }: AuthTarget, opt
       const cause = error instanceof Error && error.cause instanceof TenonError ? error.cause : undefined;
       if (cause) throw cause;
       const reason = late.aborted
-        ? `did not answer within ${TIMEOUT_MS} ms`
+        ? `did not answer within ${limitMs} ms`
         : `cannot be reached (${refusalCode(error) ?? (error instanceof Error ? error.message : "?")})`;
       throw authError(server, "discovery_failed", `${shownAddress(url)} ${reason}`, { retryable: true });
     } finally {
