@@ -189,6 +189,20 @@ describe("nobody who could sign in", () => {
     });
   });
 
+  it("is said so where no browser can open, too", async () => {
+    const screens = ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"];
+    const before = screens.map((name) => [name, process.env[name]] as const);
+    for (const name of screens) delete process.env[name];
+    try {
+      const issuer = await start(startIssuer());
+      const server = await start(stubHttp({ onHttp: protectedBy(() => issuer) }));
+      const client = connect({ s: { ...server.config, auth: oauth(), required: true } });
+      if (process.platform === "linux") expect(await codeOf(client.listTools())).toBe("auth_required");
+    } finally {
+      for (const [name, value] of before) if (value !== undefined) process.env[name] = value;
+    }
+  });
+
   it("is not waited for longer than timeoutMs", async () => {
     const on = await scene({ oauth: { onAuthorize: () => undefined, timeoutMs: 100 } });
     expect(await codeOf(on.client.listTools())).toBe("authorization_timeout");
@@ -236,6 +250,24 @@ describe("who the client is", () => {
     const other = await scene({ oauth: { clientMetadataUrl } });
     await other.client.listTools();
     expect(other.issuer.authorizations).toMatchObject([{ client_id: "client-1" }]);
+  });
+
+  it("is registered anew when the issuer seems to have forgotten it", async () => {
+    let forgotten = false;
+    const on: Scene = await scene({
+      oauth: {
+        timeoutMs: 1_000,
+        // the person is left on a page that says "unknown client"
+        onAuthorize: ({ url }) => (forgotten && url.includes("client-1&") ? undefined : on.issuer.browse(url)),
+      },
+    });
+    await on.client.listTools();
+    on.issuer.expireAll();
+    on.issuer.refreshTokens.clear();
+    forgotten = true;
+    expect(await codeOf(on.client.callTool("s", "t"))).toBe("authorization_timeout");
+    await on.client.callTool("s", "t");
+    expect(on.issuer.registrations).toHaveLength(2);
   });
 
   it("is said to be missing where nothing is left", async () => {

@@ -6,7 +6,14 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { bearer, clientCredentials, fileTokenStore, oauth, workloadIdentity } from "../src/auth/index.ts";
+import {
+  bearer,
+  clientCredentials,
+  enterpriseManaged,
+  fileTokenStore,
+  oauth,
+  workloadIdentity,
+} from "../src/auth/index.ts";
 import { renderText } from "../src/index.ts";
 import { cache } from "../src/interceptors/index.ts";
 import { closeAfterEach, connect, start, stubHttp } from "./stub/index.ts";
@@ -202,6 +209,50 @@ describe("a program in its own name", () => {
     expect(seen).toEqual([{ server: "s", issuer: issuer.url, resource: server.url, scopes: [] }]);
     expect(issuer.tokenRequests).toMatchObject([
       { grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer", assertion: "jwt.of.platform" },
+    ]);
+  });
+
+  it("for somebody of a company takes the identity provider's word", async () => {
+    const grant = "urn:ietf:params:oauth:grant-type:token-exchange";
+    const idp = await start(
+      startIssuer({
+        onToken: () => ({
+          status: 200,
+          body: {
+            access_token: "the.id.jag",
+            issued_token_type: "urn:ietf:params:oauth:token-type:id-jag",
+            token_type: "N_A",
+          },
+        }),
+      }),
+    );
+    const issuer = await start(
+      startIssuer({ onToken: () => ({ status: 200, body: { access_token: "for-ann", token_type: "Bearer" } }) }),
+    );
+    issuer.tokens.set("for-ann", "");
+    const server = await start(stubHttp({ onHttp: protectedBy(() => issuer) }));
+    const auth = enterpriseManaged({
+      clientId: "desk",
+      clientSecret: "s3cret",
+      idToken: () => "ann.id.token",
+      idp: { issuer: idp.url, clientId: "desk-at-idp" },
+    });
+    await connect({ s: { ...server.config, auth, required: true } }).listTools();
+    expect(idp.tokenRequests).toMatchObject([
+      {
+        grant_type: grant,
+        subject_token: "ann.id.token",
+        audience: issuer.url,
+        resource: server.url,
+        client_id: "desk-at-idp",
+      },
+    ]);
+    expect(issuer.tokenRequests).toMatchObject([
+      {
+        grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        assertion: "the.id.jag",
+        authorization: expect.stringMatching(/^Basic /),
+      },
     ]);
   });
 

@@ -156,6 +156,15 @@ describe("an answer", () => {
     expect(sent).toBeLessThan(16 * 1024 * 1024);
   });
 
+  it("that never ends is given up in time", async () => {
+    const url = await serve((_, res) => void setInterval(() => res.write(" "), 20).unref());
+    const { fetch } = guardOf(`${url}/mcp`, { limitMs: 200 });
+    await expect(fetch(`${url}/metadata`)).rejects.toMatchObject({
+      code: "discovery_failed",
+      message: expect.stringContaining("did not answer within 200 ms"),
+    });
+  });
+
   it("that never ends is given up when nobody waits any more", async () => {
     const url = await serve((_, res) => void res.write("{"));
     const controller = new AbortController();
