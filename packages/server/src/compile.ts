@@ -191,7 +191,7 @@ export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf
     output,
     idempotent: options.idempotent ?? false,
     listing: { modern: listing("modern"), legacy: listing("legacy") },
-    access: compileAccess(options, tagsOf),
+    access: compileAccess(where, options, tagsOf),
     tags: options.tags ?? [],
     run,
   };
@@ -242,7 +242,7 @@ export function compileResource(uri: string, options: ResourceOptions, run: Run,
     listing: UriTemplate.isTemplate(uri)
       ? { uriTemplate: uri, ...shared }
       : { uri, ...shared, ...(size !== undefined && { size }) },
-    access: compileAccess(options, tagsOf),
+    access: compileAccess(where, options, tagsOf),
     tags: options.tags ?? [],
     run,
   };
@@ -270,7 +270,7 @@ export function compilePrompt(name: string, options: PromptOptions, run: Run, ta
     input,
     complete: options.complete ?? {},
     listing: { name, ...about(where, options), arguments: promptArguments(input.json) },
-    access: compileAccess(options, tagsOf),
+    access: compileAccess(where, options, tagsOf),
     tags: options.tags ?? [],
     run,
   };

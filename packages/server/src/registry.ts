@@ -187,7 +187,7 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
       const [kind, name = ""] = key.split(/ (.*)/s, 2);
       const found = kind === "prompt" ? prompts.get(name) : resources.get(name);
       const fixed = found && "listing" in found && "uri" in found.listing;
-      return found && !fixed && (found.access.open || found.access.exists(viewer)) ? found.complete : undefined;
+      return found && !fixed && isListed(found.access, viewer) ? found.complete : undefined;
     },
     addTool: (name, options, run) => put({ kind: "tool", compiled: compileTool(name, options, run, tagsOf) }),
     addResource: (uri, options, run) => put({ kind: "resource", compiled: compileResource(uri, options, run, tagsOf) }),

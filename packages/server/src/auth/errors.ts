@@ -1,0 +1,10 @@
+import { AuthError, ConnectionError } from "@tenon/core";
+import type { InvalidReason } from "./types.ts";
+
+/** A token that is not taken. @param message may be read by its caller, so it holds nothing of the token */
+export const invalidToken = (reason: InvalidReason, message: string): AuthError =>
+  new AuthError(message, { code: "invalid_token", data: { reason } });
+
+/** Whether a token is good cannot be found out now: neither yes nor no. @param message for the log */
+export const unavailable = (message: string, cause?: unknown): ConnectionError =>
+  new ConnectionError(message, { code: "auth_unavailable", retryable: true, cause });
