@@ -31,7 +31,7 @@ function aimsOf(registry: Registry, method: string, params: Record<string, unkno
   });
   const resource = (uri: unknown): Aim => ({
     what: `Resource ${String(uri)}`,
-    access: (registry.resources.get(String(uri)) ?? registry.findResource(String(uri), viewer)?.resource)?.access,
+    access: registry.findResource(String(uri), viewer)?.resource.access,
   });
   switch (method) {
     case "tools/call":
@@ -43,7 +43,9 @@ function aimsOf(registry: Registry, method: string, params: Record<string, unkno
       return [resource(params.uri)];
     case "completion/complete": {
       const ref = isRecord(params.ref) ? params.ref : {};
-      return [ref.type === "ref/prompt" ? prompt(ref.name) : resource(ref.uri)];
+      if (ref.type === "ref/prompt") return [prompt(ref.name)];
+      // names a template, not what matches it
+      return [{ what: `Resource ${String(ref.uri)}`, access: registry.resources.get(String(ref.uri))?.access }];
     }
     case "subscriptions/listen": {
       const filter = isRecord(params.notifications) ? params.notifications : {};

@@ -30,12 +30,12 @@ export function anyOf(...verifiers: readonly TokenVerifier[]): TokenVerifier {
       verifiers.every((one) => one.requiredScopes.includes(scope)),
     ),
     scopesSupported: union(verifiers.map((one) => one.scopesSupported)),
-    async verify(token) {
+    async verify(token, log) {
       let refusal: unknown;
       let outage: unknown;
       for (const one of verifiers) {
         try {
-          return await one.verify(token);
+          return await one.verify(token, log);
         } catch (error) {
           if (!(error instanceof AuthError && error.code === "invalid_token")) outage ??= error;
           else if (refusal === undefined || rank(error) > rank(refusal)) refusal = error;

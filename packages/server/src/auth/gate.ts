@@ -50,7 +50,7 @@ export function createGate(
   log: ServerLog,
   known: () => ReadonlySet<string>,
 ): Gate {
-  const tokens = createKeptTokens(verifier, (verified) => {
+  const tokens = createKeptTokens(verifier, log, (verified) => {
     const { caller } = verified;
     const all = scopes.implied(caller.scopes);
     return all === caller.scopes

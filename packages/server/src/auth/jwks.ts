@@ -1,5 +1,6 @@
 import { isRecord } from "@tenon/core";
 import type { CryptoKey, JSONWebKeySet } from "jose";
+import type { ServerLog } from "../log.ts";
 import { invalidToken, unavailable } from "./errors.ts";
 import { fetchJson } from "./fetch-json.ts";
 import type { KeySource } from "./keys.ts";
@@ -75,13 +76,17 @@ export function publishedKeys(url: URL, times: KeySetTimes): KeySource {
 
   const age = (): number => (held ? performance.now() - held.readAt : Number.POSITIVE_INFINITY);
 
-  async function current(): Promise<Find> {
+  async function current(log: ServerLog): Promise<Find> {
     if (age() > times.freshMs) {
-      try {
-        await read();
-      } catch (error) {
+      const tried = failedAt;
+      const again = read().catch((error: unknown) => {
         if (age() > times.staleMs) throw error;
-      }
+        if (failedAt !== tried) log("warning", `${what} could not be read again; the last ones serve on`, { error });
+      });
+      // who waited once need not wait for every further try while the last keys may serve
+      const failing = held !== undefined && tried > held.readAt && age() <= times.staleMs;
+      if (failing) again.catch(() => undefined);
+      else await again;
     }
     if (!held) throw unavailable(`${what} were not read`);
     return held.find;
@@ -103,9 +108,9 @@ export function publishedKeys(url: URL, times: KeySetTimes): KeySource {
     }
   }
 
-  return async ({ alg, kid }) => {
+  return async ({ alg, kid }, log) => {
     const header = { alg, ...(kid !== undefined && { kid }) };
-    const found = await candidates(await current(), header);
+    const found = await candidates(await current(log), header);
     if (found) return found;
     if (age() >= times.cooldownMs) {
       // a failed reading leaves open whether the key is a new one: that is no proof against the token

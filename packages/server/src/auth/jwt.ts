@@ -1,4 +1,5 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import type { ServerLog } from "../log.ts";
 import { readClaims } from "./claims.ts";
 import { invalidToken } from "./errors.ts";
 import { KEY_SET_TIMES, publishedKeys } from "./jwks.ts";
@@ -61,9 +62,14 @@ function readHeader(token: string, algorithms: readonly string[]): Header {
   return { alg: alg as string, kid }; // one of the algorithms
 }
 
-async function verified(token: string, { alg, kid }: Header, keys: KeySource): Promise<Record<string, unknown>> {
+async function verified(
+  token: string,
+  { alg, kid }: Header,
+  keys: KeySource,
+  log: ServerLog,
+): Promise<Record<string, unknown>> {
   const { compactVerify, errors } = await import("jose"); // only a server that checks a token pays for loading it
-  for (const key of await keys({ alg, kid })) {
+  for (const key of await keys({ alg, kid }, log)) {
     try {
       const { payload } = await compactVerify(token, key, { algorithms: [alg] });
       const claims: unknown = JSON.parse(new TextDecoder().decode(payload));
@@ -105,13 +111,14 @@ export function jwt(options: JwtOptions): TokenVerifier {
   if ((jwksUrl === undefined) === (publicKey === undefined)) {
     throw new ConfigError("jwt(options) needs the issuer's keys: either jwksUrl or publicKey", { code: "public_key" });
   }
+  const times = {
+    ...KEY_SET_TIMES,
+    freshMs: milliseconds(options.keysFreshSeconds, KEY_SET_TIMES.freshMs, "keysFreshSeconds"),
+    staleMs: milliseconds(options.keysStaleSeconds, KEY_SET_TIMES.staleMs, "keysStaleSeconds"),
+  };
   const keys =
     publicKey === undefined
-      ? publishedKeys(checkAddress(jwksUrl ?? "", "jwt(options): jwksUrl", "jwks_url"), {
-          ...KEY_SET_TIMES,
-          freshMs: milliseconds(options.keysFreshSeconds, KEY_SET_TIMES.freshMs, "keysFreshSeconds"),
-          staleMs: milliseconds(options.keysStaleSeconds, KEY_SET_TIMES.staleMs, "keysStaleSeconds"),
-        })
+      ? publishedKeys(checkAddress(jwksUrl ?? "", "jwt(options): jwksUrl", "jwks_url"), times)
       : fixedKeys(publicKey);
   const { issuers, resource, requiredScopes, scopesSupported } = rules;
   return {
@@ -119,8 +126,8 @@ export function jwt(options: JwtOptions): TokenVerifier {
     resource,
     requiredScopes,
     scopesSupported,
-    async verify(token) {
-      const claims = await verified(token, readHeader(token, algorithms), keys);
+    async verify(token, log) {
+      const claims = await verified(token, readHeader(token, algorithms), keys, log);
       return readClaims(claims, rules, { required: ["iss", "exp"] });
     },
   };

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import type { ServerLog } from "../log.ts";
 import type { TokenVerifier, VerifiedToken } from "./types.ts";
 
 /** Tokens remembered at once; beyond it the oldest go first. */
@@ -19,6 +20,7 @@ export interface KeptTokens {
 /** @param finish what is done once with a verified token before it is kept */
 export function createKeptTokens(
   verifier: Pick<TokenVerifier, "verify">,
+  log: ServerLog,
   finish: (verified: VerifiedToken) => VerifiedToken,
 ): KeptTokens {
   // by SHA-256: what is kept opens nothing. Insertion order is order of age
@@ -27,7 +29,7 @@ export function createKeptTokens(
 
   async function verify(key: string, token: string): Promise<VerifiedToken> {
     try {
-      const verified = finish(await verifier.verify(token));
+      const verified = finish(await verifier.verify(token, log));
       if (verified.freshUntil > Date.now()) {
         kept.delete(key);
         kept.set(key, verified);

@@ -1,6 +1,7 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from "node:crypto";
 import { ConfigError, didYouMean, isRecord } from "@tenon/core";
 import type { CryptoKey } from "jose";
+import type { ServerLog } from "../log.ts";
 import { invalidToken } from "./errors.ts";
 
 /** Signature algorithms a server may take: asymmetric ones only (RFC 7518, RFC 8037, RFC 9864). */
@@ -55,7 +56,7 @@ export interface KeyChoice {
 }
 
 /** Finds the keys a token may have been signed with. Nothing in a token's header is ever fetched or used as a path. */
-export type KeySource = (choice: KeyChoice) => Promise<readonly (CryptoKey | KeyObject)[]>;
+export type KeySource = (choice: KeyChoice, log: ServerLog) => Promise<readonly (CryptoKey | KeyObject)[]>;
 
 interface FixedKey {
   readonly key: KeyObject;

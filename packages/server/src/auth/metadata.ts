@@ -24,6 +24,8 @@ export interface Metadata {
 /** @param name for people (`resource_name`) */
 export function createMetadata(verifier: TokenVerifier, name: string): Metadata {
   const own = verifier.resource === undefined ? "" : pathPart(new URL(verifier.resource).pathname);
+  // RFC 9728 wants addresses: an issuer that is only a name has nothing to be found at
+  const servers = verifier.issuers.filter((issuer) => URL.canParse(issuer));
   const supported = verifier.scopesSupported.filter((scope) => scope !== "offline_access");
   return {
     isAt(pathname, endpoint) {
@@ -49,7 +51,7 @@ export function createMetadata(verifier: TokenVerifier, name: string): Metadata 
       }
       const document = {
         resource,
-        authorization_servers: verifier.issuers,
+        ...(servers.length > 0 && { authorization_servers: servers }),
         ...(supported.length > 0 && { scopes_supported: supported }),
         bearer_methods_supported: ["header"],
         resource_name: name,

@@ -1,4 +1,5 @@
 import type { Caller } from "../context.ts";
+import type { ServerLog } from "../log.ts";
 
 /** What a token turned out to be. */
 export interface VerifiedToken {
@@ -30,7 +31,7 @@ export interface TokenVerifier {
    * @throws AuthError `code: "invalid_token"` for a token that is not taken, `data.reason` says why; ConnectionError
    * `code: "auth_unavailable"` when that cannot be found out now
    */
-  verify(token: string): Promise<VerifiedToken>;
+  verify(token: string, log: ServerLog): Promise<VerifiedToken>;
 }
 
 /** Why a token is not taken, from what was found out first to last. */
