@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createSigningKey, openSigningKey, publicJwks, publicPem, saveSigningKey } from "./index.ts";
+import { createSigningKey, openSigningKey, publicJwks, publicPem, saveSigningKey, signingKeyFiles } from "./index.ts";
 
 function place(): string {
   const home = mkdtempSync(join(tmpdir(), "tenon-open-key-"));
@@ -34,6 +34,17 @@ describe("the signing key in a file", () => {
     writeFileSync(jwks, both);
     expect((await openSigningKey(path)).publicJwk).toEqual(key.publicJwk);
     expect(readFileSync(jwks, "utf8")).toBe(both);
+  });
+
+  it("that was deleted is replaced, and so are the public files that were left of it", async () => {
+    const path = place();
+    const old = await openSigningKey(path);
+    rmSync(path);
+    const key = await openSigningKey(path);
+    expect(key.kid).not.toBe(old.kid);
+    const { jwks, publicKey } = signingKeyFiles(path);
+    expect(JSON.parse(readFileSync(jwks, "utf8"))).toEqual(publicJwks(key));
+    expect(readFileSync(publicKey, "utf8")).toBe(publicPem(key));
   });
 
   it("is the same for all who open it first at the same moment, in one process and in several", async () => {

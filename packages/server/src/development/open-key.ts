@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError } from "@tenon/core";
 import {
@@ -28,9 +28,9 @@ function place(key: SigningKey, path: string): void {
   }
 }
 
-/** Writes a public file that is missing; one that is there may hold older keys as well, and stays. */
-function publish(path: string, text: string): void {
-  if (existsSync(path)) return;
+/** Writes a public file, unless it holds this key already: it may hold others as well. @param mark what the key is known by */
+function publish(path: string, text: string, mark: string): void {
+  if (existsSync(path) && readFileSync(path, "utf8").includes(mark)) return;
   const temporary = `${path}.${randomUUID()}.tmp`;
   try {
     writeFileSync(temporary, text, { mode: 0o644, flag: "wx" });
@@ -57,8 +57,8 @@ export async function openSigningKey(
   try {
     if (made) place(made, path);
     const key = await loadSigningKey(path);
-    publish(files.publicKey, publicPem(key));
-    publish(files.jwks, `${JSON.stringify(publicJwks(key), undefined, 2)}\n`);
+    publish(files.publicKey, publicPem(key), publicPem(key).trim());
+    publish(files.jwks, `${JSON.stringify(publicJwks(key), undefined, 2)}\n`, key.kid);
     return key;
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
