@@ -28,7 +28,11 @@ export interface RefusalFacts {
 /** A refusal in one sentence that a person and a model understand. */
 export function explainRefusal({ code, scopes = [], title, server, claims }: RefusalFacts, t: Texts): string {
   if (code === "token_unavailable") return t.access.unreadable(title);
-  if (code === "insufficient_scope" || code === "forbidden") return t.access.lacking(title, scopes.join(" "));
+  if (code === "insufficient_scope" || code === "forbidden") {
+    // a challenge names scopes that the token has, too, so that a client asks for them again
+    const lacking = scopes.filter((scope) => claims?.scopes?.includes(scope) !== true);
+    return t.access.lacking(title, lacking.join(" "));
+  }
   if (claims === undefined) return t.access.needed(title, `TENON_${server.toUpperCase()}_TOKEN`);
   const { issuer, audience, expiresAt } = claims;
   if (expiresAt !== undefined && expiresAt - SKEW_MS < Date.now()) {

@@ -67,6 +67,7 @@ export interface TokenClaims {
   readonly audience?: string;
   /** Milliseconds since 1970. */
   readonly expiresAt?: number;
+  readonly scopes?: readonly string[];
 }
 
 /** Reads a token without checking it. */
@@ -74,7 +75,7 @@ export function claimsOf(token: string): TokenClaims {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
     if (!isRecord(claims)) return {};
-    const { sub, name, iss, aud, exp } = claims;
+    const { sub, name, iss, aud, exp, scope } = claims;
     const audience = [aud].flat().filter((one) => typeof one === "string");
     return {
       ...(typeof sub === "string" && { subject: sub }),
@@ -82,6 +83,7 @@ export function claimsOf(token: string): TokenClaims {
       ...(typeof iss === "string" && { issuer: iss }),
       ...(audience.length > 0 && { audience: audience.join(" ") }),
       ...(typeof exp === "number" && { expiresAt: exp * 1_000 }),
+      ...(typeof scope === "string" && { scopes: scope.split(" ") }),
     };
   } catch {
     return {}; // an opaque one
