@@ -12,19 +12,19 @@ import {
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
 import { endingWith } from "./auth/ending.ts";
-import { type AuthFront, createFront, insufficientResponse } from "./auth/front.ts";
+import { type AuthFront, createFront } from "./auth/front.ts";
 import { type Admitted, createGate, type Verdict } from "./auth/gate.ts";
+import { createScopeRefusals } from "./auth/scope-refusals.ts";
 import type { TokenVerifier } from "./auth/types.ts";
 import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import type { Caller } from "./context.ts";
 import { preflight, readableBy } from "./cors.ts";
 import type { Service } from "./dispatch.ts";
-import { readEnvelope } from "./fast/envelope.ts";
 import type { Bus } from "./notify.ts";
 import { checkParamHeaders, paramHeadersOf } from "./param-headers.ts";
 import { type Refusal, readMessage } from "./params.ts";
 import { createLastingProtocol, createProtocol, exists, type Introduction } from "./protocol.ts";
-import { findInsufficient, scopesOf } from "./scope-check.ts";
+import { scopesOf } from "./scope-check.ts";
 import type { Scopes } from "./scopes.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
 
@@ -115,14 +115,6 @@ function checkCallHeaders(service: Service, outcome: InboundClassificationOutcom
   return Response.json({ jsonrpc: "2.0", id: outcome.message.id, error }, { status: 400 });
 }
 
-/** The requests of a body, which is one message or a batch. */
-function* requestsOf(body: unknown): Generator<{ id: unknown; method: string; params: Record<string, unknown> }> {
-  for (const message of Array.isArray(body) ? (body as unknown[]) : [body]) {
-    if (!isRecord(message) || typeof message.method !== "string") continue;
-    yield { id: message.id, method: message.method, params: isRecord(message.params) ? message.params : {} };
-  }
-}
-
 /**
  * Streamable HTTP for both eras: stateless requests of 2026-07-28, sessions of 2025-11-25, and stateless answers to legacy
  * requests without a session. Checks Host and Origin first, then the announced size, then the token, then reads the body and
@@ -164,29 +156,7 @@ export function createHttpSide(
       introduction.title ?? introduction.name,
     );
 
-  /** The refusal of a message, or of a batch, whose caller lacks scopes for it. */
-  function checkScopes(
-    request: Request,
-    body: unknown,
-    era: "modern" | "legacy",
-    caller: Caller,
-  ): Response | undefined {
-    for (const { id, method, params } of requestsOf(body)) {
-      const meta = isRecord(params._meta) ? params._meta : {};
-      const client = readEnvelope(meta, body)?.client ?? { capabilities: {} };
-      const found = findInsufficient(registry, method, params, { caller, era, client, headers: request.headers, meta });
-      if (!found) continue;
-      service.log("info", "request refused: insufficient_scope", {
-        caller: caller.subject,
-        method,
-        scopes: found.needed,
-      });
-      const needed = [...found.needed, ...(verifier?.requiredScopes ?? [])];
-      const url = front?.metadataUrl(request);
-      return insufficientResponse({ ...found, needed }, id, caller.scopes, knownScopes(), url);
-    }
-    return undefined;
-  }
+  const refuseScopes = createScopeRefusals(service, verifier?.requiredScopes ?? [], knownScopes);
 
   async function post(request: Request, caller: Caller | undefined, admitted: Admitted | undefined): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type"))) {
@@ -216,8 +186,9 @@ export function createHttpSide(
     const session = outcome.kind === "legacy" ? header("mcp-session-id") : undefined;
     // in a session of another caller nothing is there to be refused
     if (caller && outcome.kind !== "reject" && (session === undefined || sessions.has(session, caller))) {
-      const insufficient = checkScopes(request, body, outcome.kind, caller);
-      if (insufficient) return insufficient;
+      const metadataUrl = (): string | undefined => front?.metadataUrl(request);
+      const lacking = refuseScopes({ caller, era: outcome.kind, headers: request.headers, body, metadataUrl });
+      if (lacking) return lacking;
     }
     // of a method that does not exist, the parameters do not matter
     const refusal =

@@ -1,3 +1,4 @@
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { introspection, jwt, unsafeToken } from "../src/auth/index.ts";
 import { type Caller, createServer, type LogEntry, type TenonServer } from "../src/index.ts";
@@ -104,6 +105,30 @@ describe("when a token ends", () => {
     await expect.poll(() => issuer.asked.length, { timeout: 10_000 }).toBeGreaterThan(before + 1);
     issuer.answer = () => said(false);
     expect((await stream)?.status).toBe(200);
+  });
+});
+
+describe.each(["modern", "legacy"] as const)("the SDK's client with a token (%s)", (mode) => {
+  it("lists, calls and answers questions, in a session too", async () => {
+    const server = make();
+    server.tool("ask", {}, async (_, ctx) => {
+      const sure = await ctx.elicit("Sure?", ["yes", "no"]);
+      return `${ctx.caller?.subject} ${sure.action === "accept" ? sure.data : sure.action}`;
+    });
+    const { url } = await server.listen({ port: 0 });
+    const client = new Client(
+      { name: "t", version: "1" },
+      {
+        capabilities: { elicitation: { form: {} } },
+        versionNegotiation: { mode: mode === "modern" ? "auto" : "legacy" },
+      },
+    );
+    client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { value: "yes" } }));
+    const requestInit = { headers: bearer(await sign(signer, "zhangsan")) };
+    await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("ask");
+    expect((await client.callTool({ name: "ask" })).content).toEqual([{ type: "text", text: "zhangsan yes" }]);
+    await client.close();
   });
 });
 

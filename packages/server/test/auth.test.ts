@@ -17,6 +17,8 @@ import {
 import { accepts, bearer, createSigner, ISSUER, METADATA, type Signer, sign } from "./tokens.ts";
 
 const logged: LogEntry[] = [];
+/** Names of headers that a rule about visibility was shown. */
+const spied = new Set<string>();
 let signer: Signer;
 let server: TenonServer;
 let url: string;
@@ -46,9 +48,31 @@ beforeAll(async () => {
   server.tool("read", { scopes: ["orders:read"] }, () => "read");
   server.tool("refund", { scopes: ["orders:refund", "orders:pay"] }, () => "refunded");
   server.tool("secret", { scopes: ["orders:refund"], visible: () => false }, () => "never");
+  server.tool(
+    "spying",
+    {
+      scopes: ["orders:refund"],
+      visible: (_, viewer) => {
+        for (const [name] of viewer.headers ?? []) spied.add(name);
+        return true;
+      },
+    },
+    () => "never",
+  );
   server.tool("ask", { input: z.object({}) }, async (_, ctx) => (await ctx.elicit("Sure?", ["yes", "no"])).action);
   server.resource("order://{id}", { scopes: ["orders:read"], complete: { id: () => ["1", "2"] } }, ({ id }) => id);
   server.prompt("reply", { scopes: ["orders:read"] }, () => "Dear customer");
+  server.resource("news://today", { cache: { ttlMs: 5_000, scope: "public" } }, () => "news");
+  server.resource("news://staff", { scopes: ["orders:read"], cache: { ttlMs: 5_000, scope: "public" } }, () => "news");
+  const depot = createServer({
+    name: "depot",
+    version: "1",
+    auth: jwt(accepts(signer, { issuer: "https://nobody.example" })),
+  });
+  server.mount(
+    "depot",
+    depot.tool("pick", { scopes: ["stock:pick"] }, () => "picked"),
+  );
   ({ url } = await server.listen({ port: 0 }));
 });
 afterAll(() => server.close());
@@ -97,6 +121,13 @@ describe.each(["listen", "fetch"] as const)("over %s", (way) => {
       const seen = JSON.parse(textOf(answer)).headers;
       expect(seen).toMatchObject({ "x-own": "1" });
       for (const name of ["authorization", "cookie", "proxy-authorization"]) expect(seen).not.toHaveProperty(name);
+    });
+    it("no rule about who sees what is shown a credential either", async () => {
+      spied.clear();
+      await as("u", "", "tools/call", call("spying"));
+      await as("u", "", "tools/list");
+      expect(spied).toContain("mcp-protocol-version");
+      expect(spied).not.toContain("authorization");
     });
     it("a token without the scopes every request needs is refused with all of them", async () => {
       const raw = make("tools/call", call("whoami"), {
@@ -155,8 +186,8 @@ describe.each(["listen", "fetch"] as const)("over %s", (way) => {
         return tools.map(({ name }) => name);
       };
       expect(await names("")).toEqual(["ask", "peek", "whoami"]);
-      expect(await names("orders:refund")).toEqual(["ask", "peek", "read", "whoami"]);
-      expect(await names("orders:*")).toEqual(["ask", "peek", "read", "refund", "whoami"]);
+      expect(await names("orders:refund")).toEqual(["ask", "peek", "read", "spying", "whoami"]);
+      expect(await names("orders:*")).toEqual(["ask", "peek", "read", "refund", "spying", "whoami"]);
     });
     it("what a caller may not know of does not exist, whatever its scopes are", async () => {
       const hidden = await as("u", "", "tools/call", call("secret"));
@@ -171,6 +202,20 @@ describe.each(["listen", "fetch"] as const)("over %s", (way) => {
     for (const method of ["server/discover", "tools/list", "resources/list"]) {
       expect(resultOf(await send(modern(method, {}, { headers })))).toMatchObject({ cacheScope: "private" });
     }
+  });
+  it("a resource is for everybody only if everybody may read it", async () => {
+    const headers = bearer(await sign(signer, "u", "mcp orders:read"));
+    const scope = async (uri: string): Promise<unknown> =>
+      resultOf(await send(modern("resources/read", { uri }, { headers }))).cacheScope;
+    expect([await scope("news://today"), await scope("news://staff")]).toEqual(["public", "private"]);
+  });
+  it("of a mounted server the scopes count, and the outer server's tokens", async () => {
+    const pick = async (scope: string): Promise<Answer> =>
+      send(modern("tools/call", call("depot_pick"), { headers: bearer(await sign(signer, "u", scope)) }));
+    const lacking = await pick("mcp");
+    expect(lacking.status).toBe(403);
+    expect(lacking.headers["www-authenticate"]).toContain('scope="stock:pick mcp"');
+    expect(textOf(await pick("mcp stock:pick"))).toBe("picked");
   });
   it("says what it is to whoever asks, from any page", async () => {
     for (const path of ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"]) {
@@ -236,7 +281,7 @@ describe("the server's log", () => {
     const token = await sign(signer, "u", "mcp", { expiresIn: -600 });
     expect((await overSocket(url, modern("tools/list", {}, { headers: bearer(token) }))).status).toBe(401);
     expect(logged).toContainEqual(
-      expect.objectContaining({ message: "request refused: invalid_token", reason: { reason: "expired" } }),
+      expect.objectContaining({ message: "request refused: invalid_token", reason: "expired" }),
     );
     expect(JSON.stringify(logged)).not.toContain(token);
   });

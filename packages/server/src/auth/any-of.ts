@@ -1,11 +1,9 @@
-import { AuthError, ConfigError, TenonError } from "@tenon/core";
+import { AuthError, ConfigError } from "@tenon/core";
+import { reasonOf } from "./errors.ts";
 import { REASONS, type TokenVerifier } from "./types.ts";
 
 /** How far a verifier came before it refused: who recognised the issuer has more to say than who did not. */
-function rank(error: unknown): number {
-  const reason = error instanceof TenonError && (error.data as { reason?: unknown } | undefined)?.reason; // data is JSON
-  return (REASONS as readonly unknown[]).indexOf(reason); // it may be none of them
-}
+const rank = (error: AuthError): number => (REASONS as readonly unknown[]).indexOf(reasonOf(error)); // it may be none
 
 const union = (lists: readonly (readonly string[])[]): string[] => [...new Set(lists.flat())];
 
@@ -31,7 +29,7 @@ export function anyOf(...verifiers: readonly TokenVerifier[]): TokenVerifier {
     ),
     scopesSupported: union(verifiers.map((one) => one.scopesSupported)),
     async verify(token, log) {
-      let refusal: unknown;
+      let refusal: AuthError | undefined;
       let outage: unknown;
       for (const one of verifiers) {
         try {

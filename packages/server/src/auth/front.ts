@@ -1,5 +1,4 @@
-import type { Insufficient } from "../scope-check.ts";
-import { challenge, challengedScopes } from "./challenge.ts";
+import { challenge } from "./challenge.ts";
 import type { Gate, Refused } from "./gate.ts";
 import { createMetadata, type Metadata, metadataUrlOf } from "./metadata.ts";
 import type { TokenVerifier } from "./types.ts";
@@ -56,25 +55,4 @@ export function createFront(verifier: TokenVerifier, gate: Gate, name: string): 
       return Response.json(body, { status, headers: { ...headers, "cache-control": "no-store" } });
     },
   };
-}
-
-/**
- * The answer to a request whose token lacks scopes for what it asks: 403 with a challenge that names all of them (2026-07-28,
- * scope challenge handling), and the protocol's error for clients that read only bodies.
- * @param known scopes this server uses
- */
-export function insufficientResponse(
-  { error, needed }: Insufficient,
-  id: unknown,
-  granted: readonly string[],
-  known: ReadonlySet<string>,
-  metadataUrl: string | undefined,
-): Response {
-  const { code, message, data } = error;
-  const scopes = challengedScopes(needed, granted, known);
-  const header = challenge({ error: "insufficient_scope", description: message, scopes, metadataUrl });
-  return Response.json(
-    { jsonrpc: "2.0", id: id ?? null, error: { code, message, data } },
-    { status: 403, headers: { "www-authenticate": header, "cache-control": "no-store" } },
-  );
 }

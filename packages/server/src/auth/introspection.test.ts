@@ -102,7 +102,7 @@ describe("a token that only its issuer can read", () => {
     issuer.answer = () => (typeof answer === "string" ? { body: answer } : active(answer));
     const { status } = await call(serve(), "t");
     expect(status).toBe(401);
-    expect(logged.at(-1)?.reason).toEqual({ reason });
+    expect(logged.at(-1)?.reason).toBe(reason);
   });
   it("may be for several servers, and without an end as long as the issuer says that it is active", async () => {
     issuer.answer = () => active({ aud: ["x", AUDIENCE], exp: undefined, iss: ISSUER });

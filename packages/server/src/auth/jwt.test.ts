@@ -19,19 +19,16 @@ const reasonOf = (verifier: TokenVerifier, token: string | Promise<string>): Pro
   );
 
 describe("a signed token", () => {
-  it.each(ALGORITHMS.filter((alg) => alg !== "EdDSA"))(
-    "with %s is checked with a key as PEM and as JWK",
-    async (alg) => {
-      const by = await createSigner("k", alg);
-      for (const publicKey of [by.pem, by.jwk]) {
-        const verifier = jwt({ issuer: ISSUER, audience: AUDIENCE, publicKey });
-        expect((await look(verifier, sign(by, "alice"))).caller.subject).toBe("alice");
-        expect(
-          await reasonOf(verifier, sign({ ...by, privateKey: signer.privateKey, alg: "ES256" }, "alice")),
-        ).not.toBe("accepted");
-      }
-    },
-  );
+  it.each(ALGORITHMS)("with %s is checked with a key as PEM and as JWK", async (alg) => {
+    const by = await createSigner("k", alg);
+    for (const publicKey of [by.pem, by.jwk]) {
+      const verifier = jwt({ issuer: ISSUER, audience: AUDIENCE, publicKey });
+      expect((await look(verifier, sign(by, "alice"))).caller.subject).toBe("alice");
+      expect(await reasonOf(verifier, sign({ ...by, privateKey: signer.privateKey, alg: "ES256" }, "alice"))).not.toBe(
+        "accepted",
+      );
+    }
+  });
   it("says who calls: subject, client, scopes, issuer, claims", async () => {
     const token = sign(signer, "zhangsan", "orders:read orders:refund", { claims: { role: "clerk" } });
     const { caller, requiredScopes } = await look(jwt(accepts(signer, { requiredScopes: ["mcp"] })), token);
