@@ -78,7 +78,7 @@ export async function listenAuthServer(options: ListenOptions): Promise<RunningA
     const settings = { ...rest, issuer, loopbackDocuments: isLoopback(host) };
     const provider = await createProvider(settings).catch((cause) => {
       // what `oidc-provider` says of a client that is not valid
-      if (cause?.error !== "invalid_client_metadata") throw cause;
+      if (cause?.name !== "InvalidClientMetadata") throw cause;
       throw usageError(`a client is not valid: ${cause.error_description}`, "correct --client");
     });
     const interact = createInteractions(provider, settings);

@@ -10,11 +10,19 @@ const DAY = 86_400;
 
 type Library = typeof import("oidc-provider");
 
+/** `oidc-provider` reads addresses with `URL.parse`, which not every Node 20 has. */
+function provideUrlParse(): void {
+  if ("parse" in URL) return;
+  const parse = (input: string, base?: string): URL | null => (URL.canParse(input, base) ? new URL(input, base) : null);
+  Object.defineProperty(URL, "parse", { value: parse, configurable: true, writable: true });
+}
+
 /**
  * Loads `oidc-provider`. On Node 20 it prints that it wants a later Node as it loads; all of what is used here is tested on
  * Node 20, so nobody needs to read that at each start.
  */
 async function loadLibrary(): Promise<Library> {
+  provideUrlParse();
   const { warn } = console;
   console.warn = (...args: unknown[]) => {
     if (!String(args[0]).includes("Unsupported runtime")) warn(...args);

@@ -32,7 +32,7 @@ export interface AuthorizationRequest {
   readonly scopes: readonly string[];
   /** Where the browser comes back to. */
   readonly redirectUrl: string;
-  /** Aborts when nobody waits for the sign-in any more. */
+  /** Aborts when the sign-in is over, the time for it is, or the client is closed. */
   readonly signal: AbortSignal;
 }
 
@@ -217,6 +217,15 @@ async function signIn(
   }
 }
 
+/**
+ * Whether a sign-in failed because the registration is gone on the other side. Many authorization servers do not say so: they
+ * leave the person on a page of theirs.
+ */
+function mayBeUnknown(error: unknown, old: boolean): boolean {
+  if (["invalid_client", "unauthorized_client"].includes(oauthErrorOf(error) ?? "")) return true;
+  return old && error instanceof TenonError && ["authorization_timeout", "authorization_failed"].includes(error.code);
+}
+
 /** What the identity of the client is chosen from. */
 export function identityOptions(order: Order, options: Omit<IdentityOptions, keyof Order>): IdentityOptions {
   const { server, issuer, metadata, guard, store } = order;
@@ -225,7 +234,7 @@ export function identityOptions(order: Order, options: Omit<IdentityOptions, key
 
 /**
  * Has a person sign in: authorization code with PKCE (OAuth 2.1), `state`, `iss` (RFC 9207) and `resource` (RFC 8707).
- * A client that the authorization server registered once and does not know any more is registered once again.
+ * A client that the authorization server registered once and seems not to know any more is registered anew the next time.
  * @throws AuthError
  */
 export async function authorize(order: Order, options: AuthorizeOptions): Promise<OAuthTokens> {
@@ -242,8 +251,9 @@ export async function authorize(order: Order, options: AuthorizeOptions): Promis
     try {
       return await signIn(order, options, identity, back, listener);
     } catch (error) {
-      const unknown = ["invalid_client", "unauthorized_client"].includes(oauthErrorOf(error) ?? "");
-      if (unknown && identity.from === "registration") await order.store.set(storeKeys.client(order.issuer), undefined);
+      if (identity.from === "registration" && mayBeUnknown(error, usable !== undefined)) {
+        await order.store.set(storeKeys.client(order.issuer), undefined);
+      }
       throw error;
     }
   } finally {

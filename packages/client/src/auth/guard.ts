@@ -14,7 +14,6 @@ import type { AuthTarget } from "./types.ts";
 
 /** Bytes that metadata, a registration or a token answer may have; real ones have some kilobytes. */
 const MAX_BYTES = 256 * 1024;
-/** Milliseconds for one request, its answer included; a server that is given longer to connect is given as long here. */
 const TIMEOUT_MS = 10_000;
 
 /** Which addresses may be asked besides the server's own, and how. */
@@ -31,6 +30,8 @@ export interface GuardOptions {
   /** Addresses that the configuration names itself; their hosts are trusted like the server's. */
   readonly configured?: readonly (string | undefined)[];
   readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for one request, its answer included. Default 10,000, or the server's `connectTimeoutMs` if that is more. */
+  readonly limitMs?: number;
 }
 
 type Resolve = (
@@ -120,7 +121,7 @@ export function createGuard({ server, config, signal: closing }: AuthTarget, opt
     return new Agent({ connect: { ...tls, ...(lookup && { lookup }) } });
   };
 
-  const limitMs = Math.max(TIMEOUT_MS, config.connectTimeoutMs ?? 0);
+  const limitMs = options.limitMs ?? Math.max(TIMEOUT_MS, config.connectTimeoutMs ?? 0);
   const send = async (url: URL, init: RequestInit): Promise<Response> => {
     const dispatcher = dispatcherFor(url);
     const late = AbortSignal.timeout(limitMs);

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import {
   computeScopeUnion,
   type DpopSession,
@@ -86,6 +87,7 @@ class Keeper implements AuthSession {
     this.#shared = shared;
     this.#source = shared.source;
     this.#target = target;
+    setMaxListeners(0, target.signal); // one listener a waiting call: no leak, however many
     this.#server = target.server;
     this.#owner = `${shared.source.kind} ${shared.source.owner}`.trim();
     const url = new URL(target.config.url);

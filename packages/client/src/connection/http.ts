@@ -95,14 +95,10 @@ function busyError(server: string, place: string, head: Head, text: string): Con
   );
 }
 
-/** What the server's `auth` adds; nothing where the call brought its own. @throws IdentityChanged, AuthError */
-async function credentialOf(
-  { server, identity }: HttpContext,
-  headers: Readonly<Record<string, string>>,
-): Promise<Credential | undefined> {
-  if (!identity || headers.authorization !== undefined) return undefined;
-  const credential = await identity.session.credential();
-  if ((credential?.principal ?? "") !== identity.principal) throw new IdentityChanged(server);
+/** The credential of whom a connection belongs to. @throws IdentityChanged, AuthError */
+async function credentialOf(server: string, { session, principal }: Identity): Promise<Credential | undefined> {
+  const credential = await session.credential();
+  if ((credential?.principal ?? "") !== principal) throw new IdentityChanged(server);
   return credential;
 }
 
@@ -137,9 +133,10 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
   const send = async (url: URL, init: RequestInit | undefined, exchange: Exchange | undefined) => {
     const method = init?.method ?? "GET";
     const headers = headersOf(init, exchange);
-    const own = headers.authorization !== undefined;
-    const credential = await credentialOf(context, headers);
-    Object.assign(headers, await credential?.headers(method, url));
+    // a call that brought its own is not ours to authorise
+    const identity = headers.authorization === undefined ? context.identity : undefined;
+    const credential = identity && (await credentialOf(server, identity));
+    if (credential) Object.assign(headers, await credential.headers(method, url));
     const quiet = method === "GET" || exchange?.listening === true;
     const options: AskOptions = {
       dispatcher: quiet ? route.quiet : route.dispatcher,
@@ -177,7 +174,7 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
     const stream =
       answered.head.headers["content-type"]?.toString().toLowerCase().startsWith("text/event-stream") === true;
     if (exchange && method === "POST") exchange.streaming = stream;
-    return { ...answered, ...(context.identity && !own && { token: credential?.token ?? "" }) };
+    return { ...answered, ...(identity && { token: credential?.token ?? "" }) };
   };
 
   return async (input, init) => {

@@ -109,8 +109,12 @@ export class Server {
   }
 
   /** The shared connection; opens one if there is none, once for all who wait. */
-  async connection(): Promise<Connection> {
-    if (!this.#session) return this.#shared();
+  connection(): Promise<Connection> {
+    return this.#session ? this.#identified() : this.#shared();
+  }
+
+  /** The connection of whom requests are made for now. @throws IdentityChanged, AuthError */
+  async #identified(): Promise<Connection> {
     for (let changes = 0; changes < MAX_CHANGES; changes++) {
       const principal = await this.identify();
       const connection = await this.#shared();

@@ -35,7 +35,7 @@ export function requestOf(
 ): ServerRequest {
   const given = params.name ?? params.uri;
   const name = typeof given === "string" ? given : undefined;
-  const { caller, client, era, requestId, sessionId, meta } = exchange;
+  const { caller, client, era, requestId, sessionId, meta, remoteAddress } = exchange;
   const resumed = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
   const target = targetOf(service, method, name, exchange);
   return {
@@ -51,6 +51,7 @@ export function requestOf(
     requestId,
     sessionId,
     meta,
+    remoteAddress,
     // made when somebody looks: most middleware never does. Own properties, so that `{ ...request, params }` has them
     get signal() {
       return exchange.signal;
