@@ -273,8 +273,9 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return server;
     },
     notify: bus.notify,
-    // nothing but the caller: what else the HTTP side may be told is between it and `listen`
-    fetch: async (request, { caller } = {}) => (await httpSide()).fetch(request, caller && { caller }),
+    // nothing but these: what else the HTTP side may be told is between it and `listen`
+    fetch: async (request, { caller, remoteAddress } = {}) =>
+      (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress }),
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
       await service.lifespan();
