@@ -16,7 +16,7 @@ export {
 export { canonicalJson, digest, isRecord, type Json, JsonError, type JsonObject, toJson } from "./json.ts";
 export { type AjvError, ajvIssues, expansion, resolvePointer, subschemas } from "./json-schema.ts";
 export { type Era, LEGACY_REVISION, META, MODERN_REVISION } from "./meta.ts";
-export { checkOptions, didYouMean } from "./options.ts";
+export { checkOptions, didYouMean, kindOf } from "./options.ts";
 export { compilePattern, isRiskyPattern, type PatternVerdict, testPattern, withinTime } from "./pattern.ts";
 export {
   describeIssues,

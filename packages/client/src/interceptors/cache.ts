@@ -3,7 +3,7 @@ import { clientOf, hasAsked } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { ToolCallRequest, ToolResult } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 
 /** What is kept, and for how long. */
 export interface CacheOptions {
@@ -166,3 +166,5 @@ export function cache(options: CacheOptions): AnyInterceptor {
     }
   });
 }
+
+noteFactory(cache, "cache({ ttlMs: 30_000 })");

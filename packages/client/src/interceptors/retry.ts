@@ -4,7 +4,7 @@ import { ExponentialBackoff } from "cockatiel";
 import { isToolResult } from "../results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 
 /** How often a call is tried, and how long altogether. */
 export interface RetryOptions {
@@ -78,3 +78,5 @@ export function retry(options: RetryOptions = {}): AnyInterceptor {
     }
   });
 }
+
+noteFactory(retry, "retry()");

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
 import { pause } from "../connection/time.ts";
+import { expectList } from "../expect.ts";
 import { definitionOf, fingerprint, type ToolDefinition, type TrustedTool } from "./definition.ts";
 
 /** One accepted tool. */
@@ -204,6 +205,7 @@ export function withTools(lock: Lock, tools: readonly TrustedTool[]): Lock {
  * @throws ConfigError `bad_lock`, ConnectionError `lock_busy`
  */
 export async function acceptTools(path: string, tools: readonly TrustedTool[]): Promise<Lock> {
+  expectList(tools, "acceptTools(file, tools): tools");
   return updateLock(path, (lock) => withTools(lock, tools));
 }
 
