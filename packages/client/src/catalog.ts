@@ -38,6 +38,8 @@ export class ToolList {
   #tried = Number.NEGATIVE_INFINITY;
   #watched = false;
   #fetching: Promise<readonly WireTool[]> | undefined;
+  /** Of the present request: its list has arrived, whatever is still to be done with it. */
+  #arriving: Promise<void> = Promise.resolve();
 
   constructor(server: Server, gate?: Gate) {
     this.#server = server;
@@ -79,10 +81,46 @@ export class ToolList {
 
   /** The present tools; asks the server unless the cache is fresh. Parallel callers share one request. */
   get(): Promise<readonly WireTool[]> {
-    this.#fetching ??= this.#get().finally(() => {
+    if (this.#fetching) return this.#fetching;
+    let arrived = () => {};
+    this.#arriving = new Promise((resolve) => {
+      arrived = resolve;
+    });
+    this.#fetching = this.#get(() => arrived()).finally(() => {
       this.#fetching = undefined;
     });
     return this.#fetching;
+  }
+
+  /**
+   * The same for a call that must not wait longer than its own time. Opening a connection has a limit of its own, and a
+   * person who is asked about tools (`onFirstUse`) is not hurried.
+   * @param limitMs how long the server may take
+   * @param what the call, for the error's words
+   * @returns milliseconds that the server took
+   * @throws ConnectionError `timeout`, as `get`
+   */
+  async renew(limitMs: number, what: string): Promise<number> {
+    await this.#server.connection();
+    const began = Date.now();
+    const got = this.get();
+    const arrived = Promise.race([got, this.#arriving]).then(() => Date.now() - began);
+    const spent = await bounded(arrived, limitMs);
+    if (spent === undefined) {
+      got.catch(() => {}); // whoever else waits for it is told
+      throw new ConnectionError(
+        `${what} was not sent to server "${this.#server.name}": it waited for the list of its tools, which did not come ` +
+          `within ${Math.round(limitMs)} ms. Raise timeoutMs if the server needs longer`,
+        { code: "timeout", server: this.#server.name, retryable: true, maybeExecuted: false, data: { ms: limitMs } },
+      );
+    }
+    await got;
+    return spent;
+  }
+
+  /** Whether the list is known, be it old. */
+  get isKnown(): boolean {
+    return this.#connection !== undefined;
   }
 
   /** The same for whoever shows the list, and wants to hear from now on that it changed. */
@@ -166,9 +204,9 @@ export class ToolList {
     this.#server.report([...this.#problems, ...this.#doubts.values()]);
   }
 
-  async #get(): Promise<readonly WireTool[]> {
+  async #get(arrived: () => void): Promise<readonly WireTool[]> {
     try {
-      return await this.#server.use("tools/list", (connection) => this.#fetch(connection), true);
+      return await this.#server.use("tools/list", (connection) => this.#fetch(connection, arrived), true);
     } catch (error) {
       // `use` throws nothing else
       if (this.#server.info.health === "up") this.#server.report([], error as TenonError | ProtocolError);
@@ -176,7 +214,7 @@ export class ToolList {
     }
   }
 
-  async #fetch(connection: Connection): Promise<readonly WireTool[]> {
+  async #fetch(connection: Connection, arrived: () => void): Promise<readonly WireTool[]> {
     if (connection === this.#connection && Date.now() < this.#freshUntil) return this.#offered;
     const before = this.#connection;
     // before the request: a change announced while it runs must not be lost
@@ -188,6 +226,7 @@ export class ToolList {
       const { items, freshness } = capability
         ? await fetchAll(connection, "tools/list")
         : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
+      arrived();
       this.#connection = connection;
       if (connection.era === "modern") this.#keepFor(freshness.ttlMs ?? 0);
       // the older revision has no such word: without announcements nothing else says that a list is old

@@ -75,7 +75,7 @@ describe("createClient", () => {
   it.each([undefined, null, "x", 5])("says so when a function of the package is given %j instead", (wrong) => {
     const given = wrong as never; // as from a program without types
     const functions = { renderText, reviewTools, commandLineOf, formatChanges, checkAnswer };
-    for (const [name, call] of Object.entries<(given: never) => unknown>(functions)) {
+    for (const [name, call] of Object.entries(functions as unknown as Record<string, (given: never) => unknown>)) {
       expect(() => call(given)).toThrow(expect.objectContaining({ code: "invalid_option" }));
       expect(() => call(given)).toThrow(name);
     }

@@ -38,7 +38,7 @@ import type { Client, ClientOptions } from "./types/client.ts";
 import type { ClientEvents } from "./types/events.ts";
 import type { ServerInfo } from "./types/servers.ts";
 import { Visits } from "./url-refusals.ts";
-import type { WireContext } from "./wire.ts";
+import { limitOf, type WireContext } from "./wire.ts";
 
 const CLOSE_MS = 1_700;
 const CLOSE_POOLS_MS = 200;
@@ -143,8 +143,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       interceptors: this.#options.interceptors ?? [],
       core: async (inner: ToolCallRequest<Runtime>) => {
         await entry.tools.admit(inner.name);
-        await this.#gate.permit(server, inner.name, entry.tools, inner.signal);
-        return callOnWire(context, inner);
+        const limits = { signal: inner.signal, limitMs: limitOf(context) };
+        const spentMs = await this.#gate.permit(server, inner.name, entry.tools, limits);
+        return callOnWire({ ...context, spentMs }, inner);
       },
       signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
       limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,

@@ -38,7 +38,9 @@ describe("the layers around a call", () => {
 
   it("are named when they answer with nothing, or make an interceptor instead of being one", async () => {
     const { url } = await shop({ t: {} });
-    const forgetful = (async (request, next) => void (await next(request))) as unknown as Interceptor;
+    const forgetful = (async (request: ToolCallRequest, next: (request: ToolCallRequest) => unknown) => {
+      await next(request);
+    }) as unknown as Interceptor;
     const mistaken = { code: "invalid_outcome" };
     const nothing = clientOf(url, { interceptors: [forgetful] }).callTool("s", "t");
     await expect(nothing).rejects.toMatchObject({ ...mistaken, maybeExecuted: true });

@@ -25,6 +25,7 @@ export function parseQuestion(server: string, params: unknown, expectHosts?: rea
       throw new ProtocolError(`server "${server}" asks to open an address but sends none: url is ${got}`, {
         code: "unsupported_question",
         server,
+        maybeExecuted: true,
       });
     }
     const elicitationId = textAt(given, "elicitationId");
@@ -50,7 +51,7 @@ export function parseQuestions(
       return [key, parseQuestion(server, request.params, expectHosts)];
     throw new ProtocolError(
       `server "${server}" asks for ${JSON.stringify(method) ?? "nothing"}, which this client does not offer; it answers elicitation/create only`,
-      { code: "unsupported_question", server, data: { key } },
+      { code: "unsupported_question", server, maybeExecuted: true, data: { key } },
     );
   });
   return Object.fromEntries(entries);
@@ -78,6 +79,7 @@ function invalidAnswer(server: string, problem: string): ProtocolError {
   return new ProtocolError(`the answer to the question of server "${server}" cannot be sent: ${problem}`, {
     code: "invalid_answer",
     server,
+    maybeExecuted: true, // what the server did before it asked
     data: { problem },
   });
 }
@@ -136,6 +138,7 @@ async function runHandler(
     throw new ConfigError(`the elicitation handler threw on a question of server "${source.server}": ${reason}`, {
       code: "handler_failed",
       server: source.server,
+      maybeExecuted: true, // what the server did before it asked
       cause,
     });
   }

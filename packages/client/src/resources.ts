@@ -131,7 +131,7 @@ async function ask(
 
 function bad(server: string, what: string, reason: string): ProtocolError {
   const message = `server "${server}" answered ${what} against the protocol: ${reason}`;
-  return new ProtocolError(message, { code: "bad_answer", server });
+  return new ProtocolError(message, { code: "bad_answer", server, maybeExecuted: true });
 }
 
 function toBlob(server: string, content: Record<string, unknown>, asked: string): ResourceBlob {

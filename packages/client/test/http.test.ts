@@ -153,7 +153,11 @@ describe.each([
   it("gives a typed error for an unknown tool, with the server's code", async () => {
     const client = open();
     const outcome = client.callTool("s", "nope");
-    await expect(outcome).rejects.toMatchObject({ name: "ProtocolError", code: "rpc_error", data: { code: -32602 } });
+    await expect(outcome).rejects.toMatchObject({
+      name: "ProtocolError",
+      code: "unknown_tool",
+      data: { code: -32602 },
+    });
   });
 
   it("is an error result, or an error where asked", async () => {

@@ -93,9 +93,15 @@ export class Server {
    * run: the connection was refused or gone before the request was written, the session was unknown to the server, or what
    * was known about the server beforehand proved wrong.
    * @param safe the request only reads, or may be repeated: it is also sent again when the connection was lost on the way
+   * @param mayRepeat whether it may be sent again at all; not asked where the server refused it for what was known about it
    * @throws TenonError whatever `use` threw, classified
    */
-  async use<T>(what: string, use: (connection: Connection) => Promise<T>, safe = false): Promise<T> {
+  async use<T>(
+    what: string,
+    use: (connection: Connection) => Promise<T>,
+    safe = false,
+    mayRepeat: () => boolean = () => true,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const reused = this.#current !== undefined && !this.#current.gone;
       const connection = await this.connection();
@@ -115,7 +121,8 @@ export class Server {
         if (failure.dead || misjudged) this.#drop(connection, failure.error);
         if (misjudged) this.#forget();
         if (attempt === 1 && misjudged && !failure.dead) continue;
-        if (attempt === 1 && failure.dead && (safe || (reused && failure.ran === "no"))) continue;
+        const again = attempt === 1 && failure.dead && (safe || (reused && failure.ran === "no"));
+        if (again && mayRepeat()) continue;
         throw failure.error;
       }
     }
