@@ -264,10 +264,7 @@ export class ToolList {
     const admitted = await this.#gate?.admit(this.#server.name, { tools: selected, problems });
     this.#offered = admitted?.tools ?? selected;
     this.#ambiguous = ambiguous;
-    const idle = (filter?.idle(all) ?? []).map((pattern) => ({
-      tool: pattern,
-      reason: "include names it, but the server has no such tool",
-    }));
+    const idle = (filter?.idle(all) ?? []).map(({ pattern, reason }) => ({ tool: pattern, reason }));
     this.#problems = [...(admitted?.problems ?? problems), ...this.#offered.flatMap(schemaProblems), ...idle];
     this.#report();
   }

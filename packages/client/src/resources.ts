@@ -5,6 +5,7 @@ import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "./pages.ts";
 import { answerByHandler, untilFinal } from "./rounds.ts";
+import { jsonSize, tooLarge } from "./size.ts";
 import type { ReadOptions } from "./types/calls.ts";
 import type {
   CatalogPrompt,
@@ -166,6 +167,10 @@ export async function readResource(
   const what = `resources/read ${uri}`;
   const identity = identityOf(options.headers ?? {}, options.meta ?? {});
   const kept = cache.get(what, identity) as Record<string, unknown> | undefined; // as it was put there below
+  // what was kept for a call that takes more is too large for one that takes less
+  if (kept && jsonSize(kept, context.maxResultBytes) > context.maxResultBytes) {
+    throw tooLarge(server, what, context.maxResultBytes);
+  }
   const { final: raw, asked } = kept
     ? { final: kept, asked: false }
     : await ask(context, { method: "resources/read", what, params: { uri } }, options, { uri }, stop);
