@@ -1,5 +1,4 @@
-import { digest } from "@tenon/core";
-import { jsonSize } from "./size.ts";
+import { digest, jsonSize } from "@tenon/core";
 
 const MAX_ENTRIES = 512;
 /** Bytes kept per server, about. */

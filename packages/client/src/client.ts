@@ -21,8 +21,9 @@ import {
   listResourceTemplatesOf,
   readResource,
 } from "./resources.ts";
-import { isToolResult, resultError } from "./results.ts";
+import { isToolResult, problemResult, resultError } from "./results.ts";
 import { MAX_RESULT_BYTES, withRoom } from "./size.ts";
+import { refuseNoObject } from "./tool-checks.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
 import type { CallOptions, ReadOptions, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "./types/calls.ts";
@@ -135,6 +136,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     checkCallOptions(options);
     checkNamed("callTool", tool, args);
     const entry = this.#entry(server);
+    const refused = refuseNoObject(server, tool, args);
+    if (refused && this.#options.toolErrors === "throw") throw refused;
+    if (refused) return problemResult(refused);
     const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;

@@ -1,11 +1,11 @@
-import { isRecord, ProtocolError, TenonError } from "@tenon/core";
+import { isRecord, jsonSize, ProtocolError, TenonError } from "@tenon/core";
 import { type AnswerCache, freshnessOf, identityOf } from "./cache.ts";
 import type { ToolList } from "./catalog.ts";
 import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "./pages.ts";
 import { answerByHandler, untilFinal } from "./rounds.ts";
-import { jsonSize, tooLarge } from "./size.ts";
+import { tooLarge } from "./size.ts";
 import type { ReadOptions } from "./types/calls.ts";
 import type {
   CatalogPrompt,

@@ -19,6 +19,7 @@ import type { Bus } from "./notify.ts";
 import { checkParamHeaders, paramHeadersOf } from "./param-headers.ts";
 import { type Refusal, readMessage } from "./params.ts";
 import { createLastingProtocol, createProtocol, exists, type Introduction } from "./protocol.ts";
+import { noteRemoteAddress } from "./remote-address.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
 
 export interface HttpOptions {
@@ -29,6 +30,13 @@ export interface HttpOptions {
    * without CORS headers, so that a page of another origin (another port is one) cannot read the answer.
    */
   allowedOrigins?: readonly string[];
+  /**
+   * Reverse proxies in front of `listen`, by the address they connect from: addresses, ranges (`"10.0.0.0/8"`), `"loopback"`,
+   * `"linklocal"`, `"uniquelocal"`, and `"unix"` for whoever uses the unix socket. What they say about a request
+   * (`X-Forwarded-For`, `-Host`, `-Proto`, `Forwarded` of RFC 7239) counts as its address, host and protocol; of anybody else
+   * it is ignored. Default: nobody.
+   */
+  trustedProxies?: readonly string[];
   /** Bytes of one request body. Default 4 MiB. */
   maxBodyBytes?: number;
   /** Milliseconds a client may take to send one request. Default 30,000. */
@@ -40,6 +48,8 @@ export interface HttpOptions {
 export interface FetchOptions {
   /** Who calls, from a token the program verified. */
   caller?: Caller;
+  /** Address the request came from; handlers and middleware see it as `remoteAddress`. */
+  remoteAddress?: string | undefined;
 }
 
 /** The HTTP side of a server as one web-standard function, and what the fast path shares with it. */
@@ -189,6 +199,7 @@ export function createHttpSide(
       const refused = refusal(host, origin);
       if (refused !== undefined) return rpcError(403, -32000, refused);
       if (closed) return rpcError(503, -32000, "The server is closing");
+      if (fetchOptions.remoteAddress !== undefined) noteRemoteAddress(request, fetchOptions.remoteAddress);
       const page = options.allowedOrigins ? origin : undefined;
       if (page !== undefined && request.method === "OPTIONS") return preflight(request, page);
       const answered = answer(request, fetchOptions.caller);

@@ -16,6 +16,7 @@ import { wireExtensions } from "./extension-wiring.ts";
 import type { Bus } from "./notify.ts";
 import { MAX_WATCHED, MAX_WATCHED_CHARS } from "./params.ts";
 import type { Registry } from "./registry.ts";
+import { remoteAddressOf } from "./remote-address.ts";
 import { withValidTrace } from "./trace.ts";
 
 /** How a server introduces itself. */
@@ -87,6 +88,7 @@ function exchangeOf(server: Server, ctx: ServerContext, era: Era): Exchange {
     signal: mcpReq.signal,
     meta: withValidTrace(mcpReq._meta ?? {}),
     headers: ctx.http?.req?.headers,
+    remoteAddress: remoteAddressOf(ctx.http?.req),
     caller: ctx.http?.authInfo?.extra?.caller as Caller | undefined, // set by our HTTP side only
     client: describeClient(server, ctx, era),
     requestState: mcpReq.requestState<string>(),

@@ -6,6 +6,7 @@ import { type CacheOptions, createCacheHints } from "./cache.ts";
 import { createDefining, type Defining, registerHome } from "./defining.ts";
 import type { Service } from "./dispatch.ts";
 import { createExtensions, type Extension } from "./extensions.ts";
+import type { RunOptions } from "./flags.ts";
 import type { FetchOptions, HttpOptions, HttpSide } from "./http.ts";
 import type { Listening, ListenOptions } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
@@ -16,7 +17,7 @@ import { createPaging } from "./paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./protocol.ts";
 import { createRegistry } from "./registry.ts";
 import { MAX_RESULT_BYTES } from "./result.ts";
-import { type RunOptions, runIfEntry } from "./run.ts";
+import { runIfEntry } from "./run.ts";
 import { createSeal } from "./seal.ts";
 import { openStdio } from "./stdio.ts";
 import { checkTimeoutMs, HANDLER_TIMEOUT_MS } from "./time-limit.ts";
@@ -106,6 +107,15 @@ const OPTIONS = [
   "pageSize",
 ] as const satisfies ReadonlyArray<keyof ServerOptions>;
 
+const HTTP_OPTIONS = [
+  "allowedHosts",
+  "allowedOrigins",
+  "trustedProxies",
+  "maxBodyBytes",
+  "requestTimeoutMs",
+  "sessions",
+] as const satisfies ReadonlyArray<keyof HttpOptions>;
+
 const WEEK_SECONDS = 7 * 24 * 60 * 60;
 const PAGE_WAIT_SECONDS = 20;
 const SPILL_BYTES = 64 * 1024;
@@ -137,7 +147,10 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
   extension(extension: Extension): this;
   /** Answers one HTTP request: the seam for tests and other frameworks. Checks Host and Origin. */
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
-  /** Listens on a port or a unix socket. @throws ConnectionError `code: "port_in_use"` */
+  /**
+   * Listens on a port or a unix socket.
+   * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for options that cannot be used, such as `"tls"`
+   */
   listen(options?: ListenOptions): Promise<Listening>;
   /** Serves standard input and output; resolves when the client closes its end. */
   stdio(): Promise<void>;
@@ -168,6 +181,7 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
 export function createServer<Lifespan = undefined>(options: ServerOptions<Lifespan>): TenonServer<Lifespan> {
   checkOptions(options, OPTIONS, "createServer(options)");
   checkTimeoutMs(options.timeoutMs, "createServer(options)");
+  checkOptions(options.http ?? {}, HTTP_OPTIONS, "createServer({ http })");
   const registry = createRegistry(options.visibleTags);
   const middleware: Middleware[] = [];
   const log = createLog(options.name, options.logLevel ?? logLevelOf(process.env.TENON_LOG_LEVEL), options.logSink);
@@ -249,8 +263,11 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         import("./fast/listener.ts"),
       ]);
       const identity = identityOf(introduction);
-      const listening = await listen(side, { ...options.http, ...listenOptions }, (path, otherwise) =>
-        createFastListener({ service, side, identity, path, otherwise }),
+      const listening = await listen(
+        side,
+        { ...options.http, ...listenOptions },
+        (path, otherwise) => createFastListener({ service, side, identity, path, otherwise }),
+        log,
       );
       const close = (graceMs?: number): Promise<void> => {
         closers.delete(close);

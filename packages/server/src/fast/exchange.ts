@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { LoggingLevel } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
 import type { Caller, ClientDescription, Exchange } from "../context.ts";
+import { remoteAddressOf } from "../remote-address.ts";
 import { LEVELS } from "./envelope.ts";
 import type { Recognised } from "./recognise.ts";
 
@@ -65,6 +66,10 @@ export class FastExchange implements Exchange {
       }
     }
     return this.#headers;
+  }
+
+  get remoteAddress(): string | undefined {
+    return remoteAddressOf(this.#request);
   }
 
   notify(method: string, params: Record<string, unknown>): Promise<void> {

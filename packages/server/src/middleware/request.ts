@@ -35,9 +35,9 @@ export function requestOf(
 ): ServerRequest {
   const given = params.name ?? params.uri;
   const name = typeof given === "string" ? given : undefined;
-  const { caller, client, era, requestId, sessionId, signal, meta, headers } = exchange;
+  const { caller, client, era, requestId, sessionId, signal, meta, headers, remoteAddress } = exchange;
   const resumed = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
   const target = targetOf(service, method, name, exchange);
-  const about = { caller, client, era, requestId, sessionId, signal, meta, headers };
+  const about = { caller, client, era, requestId, sessionId, signal, meta, headers, remoteAddress };
   return { method, name, params, target, resumed, log: service.log, ...about };
 }
