@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Tool } from "@modelcontextprotocol/client";
 import { ConfigError, ConnectionError, ProtocolError, type TenonError } from "@tenon/core";
+import { IdentityChanged } from "./auth/refusal.ts";
 import { MAX_TTL_MS } from "./cache.ts";
 import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
@@ -37,6 +38,7 @@ export class ToolList {
   #freshUntil = 0;
   #tried = Number.NEGATIVE_INFINITY;
   #watched = false;
+  #generation = 0;
   #fetching: Promise<readonly WireTool[]> | undefined;
   /** Of the present request: its list has arrived, whatever is still to be done with it. */
   #arriving: Promise<void> = Promise.resolve();
@@ -74,6 +76,21 @@ export class ToolList {
     return this.find(name);
   }
 
+  /** Forgets everything: who asks from now on is somebody else. */
+  reset(): void {
+    this.#generation++;
+    this.#connection = undefined;
+    this.#fetching = undefined;
+    this.#tried = Number.NEGATIVE_INFINITY;
+    this.#all = new Map();
+    this.#mirrored = new Map();
+    this.#offered = [];
+    this.#ambiguous = new Set();
+    this.#problems = [];
+    this.#doubts.clear();
+    this.expire();
+  }
+
   /** Makes the next `get` ask the server. */
   expire(): void {
     this.#freshUntil = 0;
@@ -81,19 +98,25 @@ export class ToolList {
 
   /** The present tools; asks the server unless the cache is fresh. Parallel callers share one request. */
   get(): Promise<readonly WireTool[]> {
+    // a request under way may be somebody else's
+    return this.#server.identifies ? this.#server.identify().then(() => this.#join()) : this.#join();
+  }
+
+  #join(): Promise<readonly WireTool[]> {
     if (this.#fetching) return this.#fetching;
     let arrived = () => {};
     this.#arriving = new Promise((resolve) => {
       arrived = resolve;
     });
-    this.#fetching = this.#get(() => arrived()).finally(() => {
-      this.#fetching = undefined;
+    const fetching = this.#get(() => arrived()).finally(() => {
+      if (this.#fetching === fetching) this.#fetching = undefined;
     });
-    return this.#fetching;
+    this.#fetching = fetching;
+    return fetching;
   }
 
   /**
-   * The same for a call that must not wait longer than its own time. Opening a connection has a limit of its own, and a
+   * The same for a call that must not wait longer than its own time. Opening a connection, signing in included, has limits of its own, and a
    * person who is asked about tools (`onFirstUse`) is not hurried.
    * @param limitMs how long the server may take
    * @param what the call, for the error's words
@@ -102,8 +125,9 @@ export class ToolList {
    */
   async renew(limitMs: number, what: string): Promise<number> {
     await this.#server.connection();
+    if (this.#server.identifies) await this.#server.identify();
     const began = Date.now();
-    const got = this.get();
+    const got = this.#join();
     const arrived = Promise.race([got, this.#arriving]).then(() => Date.now() - began);
     const spent = await bounded(arrived, limitMs);
     if (spent === undefined) {
@@ -216,6 +240,7 @@ export class ToolList {
 
   async #fetch(connection: Connection, arrived: () => void): Promise<readonly WireTool[]> {
     if (connection === this.#connection && Date.now() < this.#freshUntil) return this.#offered;
+    const generation = this.#generation;
     const before = this.#connection;
     // before the request: a change announced while it runs must not be lost
     this.#freshUntil = Number.POSITIVE_INFINITY;
@@ -227,6 +252,7 @@ export class ToolList {
         ? await fetchAll(connection, "tools/list")
         : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
       arrived();
+      if (generation !== this.#generation) throw new IdentityChanged(this.#server.name);
       this.#connection = connection;
       if (connection.era === "modern") this.#keepFor(freshness.ttlMs ?? 0);
       // the older revision has no such word: without announcements nothing else says that a list is old

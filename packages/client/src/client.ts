@@ -96,7 +96,12 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
       const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
-      this.#entries.set(name, { server, tools: new ToolList(server, this.#gate), cache: new AnswerCache() });
+      const tools = new ToolList(server, this.#gate);
+      server.onIdentity = () => {
+        tools.reset();
+        this.#routes = new Map();
+      };
+      this.#entries.set(name, { server, tools, cache: new AnswerCache() });
     }
   }
 
@@ -142,7 +147,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
-    noteCall(runtime, this.#number);
+    noteCall(runtime, this.#number, entry.server.identifies ? await entry.server.identify() : "");
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
       core: async (inner: ToolCallRequest<Runtime>) => {
