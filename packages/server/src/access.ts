@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import type { Caller, Exchange } from "./context.ts";
+import { checkScopes, hasScope } from "./scopes.ts";
 
 /** The side of a request that decides what its caller may see. */
 export type Viewer = Pick<Exchange, "caller" | "era" | "client" | "headers" | "meta">;
@@ -24,6 +25,8 @@ export type VisibleTags = (caller: Caller | undefined) => readonly string[];
 export interface Access {
   /** Nobody is kept out, so nothing has to be asked. */
   readonly open: boolean;
+  /** All scopes it needs. */
+  readonly scopes: readonly string[];
   /** False: for this viewer it does not exist. */
   exists(viewer: Viewer): boolean;
   /** Scopes the viewer lacks; empty when the definition may be used. */
@@ -42,23 +45,28 @@ export function oncePerRequest(visibleTags: VisibleTags): (viewer: Viewer) => re
 
 /**
  * Compiles the access options of one definition.
+ * @param where for messages, such as `"tool refund"`
  * @param tagsOf the server's rule about tags; undefined: tags hide nothing
+ * @throws ConfigError `code: "scope"`
  */
 export function compileAccess(
+  where: string,
   options: AccessOptions,
   tagsOf: ((viewer: Viewer) => readonly string[]) | undefined,
 ): Access {
   const { tags = [], visible, scopes = [] } = options;
+  checkScopes(scopes, `${where}: scopes`);
   const tagged = tagsOf !== undefined && tags.length > 0;
   return {
     open: !tagged && visible === undefined && scopes.length === 0,
+    scopes,
     exists: (viewer) =>
       (!tagged || tagsOf(viewer).some((tag) => tags.includes(tag))) &&
       (visible === undefined || visible(viewer.caller, viewer)),
     lacking(viewer) {
       // without a caller and without HTTP headers it is stdio: the parent process is trusted as the user is
       if (scopes.length === 0 || (viewer.caller === undefined && viewer.headers === undefined)) return [];
-      return scopes.filter((scope) => !viewer.caller?.scopes.includes(scope));
+      return scopes.filter((scope) => !hasScope(viewer.caller, scope));
     },
   };
 }
@@ -73,16 +81,14 @@ export function* listedNames(known: ReadonlyMap<string, { access: Access }>, vie
   for (const [name, { access }] of known) if (isListed(access, viewer)) yield name;
 }
 
-/** @throws ProtocolError naming the scopes the caller lacks; the transport may add a challenge */
+/** How a caller is told that it lacks scopes. */
+export function scopeError(what: string, lacking: readonly string[]): ProtocolError {
+  const message = `${what} needs the scope ${lacking.join(" ")}, which the caller does not have`;
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, message, { reason: "insufficient_scope", scopes: lacking });
+}
+
+/** @throws ProtocolError naming the scopes the caller lacks; over HTTP they were looked at before, for the status 403 */
 export function demandScopes(what: string, access: Access, viewer: Viewer): void {
   const lacking = access.open ? [] : access.lacking(viewer);
-  if (lacking.length === 0) return;
-  throw new ProtocolError(
-    ProtocolErrorCode.InvalidParams,
-    `${what} needs the scope ${lacking.join(" ")}, which the caller does not have`,
-    {
-      reason: "insufficient_scope",
-      scopes: lacking,
-    },
-  );
+  if (lacking.length > 0) throw scopeError(what, lacking);
 }

@@ -9,6 +9,9 @@ import type { Notifier } from "./notify.ts";
 export interface Caller {
   readonly subject: string;
   readonly clientId?: string;
+  /** Who vouches for the subject: the same subject at another issuer is another caller. */
+  readonly issuer?: string;
+  /** Granted by the token, and what the server's `scopeHierarchy` adds; `hasScope` also knows that `orders:*` covers. */
   readonly scopes: readonly string[];
   readonly claims: Readonly<Record<string, unknown>>;
 }
@@ -67,7 +70,7 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
   readonly meta: Readonly<Record<string, unknown>>;
   /** Set by callers that may send the same intended effect twice; record it with the effect. */
   readonly idempotencyKey: string | undefined;
-  /** HTTP headers of the request; undefined on stdio. */
+  /** HTTP headers of the request, without credentials where the server has `auth`; undefined on stdio. */
   readonly headers: Headers | undefined;
   /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
   readonly remoteAddress: string | undefined;

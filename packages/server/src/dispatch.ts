@@ -19,7 +19,7 @@ import { requestOf } from "./middleware/request.ts";
 import { within } from "./mount.ts";
 import type { Notifier } from "./notify.ts";
 import type { ListMethod, Paging } from "./paging.ts";
-import { type CompiledPrompt, type CompiledTool, type Home, type Kept, unprefixedUri } from "./registry.ts";
+import { type CompiledPrompt, type CompiledTool, type Home, type Kept, type Lists, unprefixedUri } from "./registry.ts";
 import { promptResult, resourceResult, toolResult } from "./result.ts";
 import type { Keeping } from "./rounds.ts";
 
@@ -31,6 +31,8 @@ export interface Service extends Home, Keeping {
   readonly maxResultBytes: number;
   /** What mounting put in front of the names in `registry`, such as `"shop_"`; empty for the server that is asked. */
   readonly namePrefix: string;
+  /** Whether requests over HTTP come with a verified token: then nothing is for everybody, and no handler sees credentials. */
+  readonly authenticated: boolean;
   readonly paging: Paging;
   readonly cacheHints: CacheHints;
   readonly notify: Notifier;
@@ -147,7 +149,10 @@ async function readResource(service: Service, params: Record<string, unknown>, e
       if (exchange.era === "legacy") return result;
       // an answer that took a question belongs to that one call (2026-07-28, caching)
       const asked = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
-      return { ...service.cacheHints("resources/read", asked ? { ttlMs: 0 } : found.resource.cache), ...result };
+      const hint = asked ? { ttlMs: 0 } : found.resource.cache;
+      // what not everybody may read is for nobody else, whatever the server says of its resources in general
+      const own = found.resource.access.open ? hint : { ...hint, scope: "private" as const };
+      return { ...service.cacheHints("resources/read", own), ...result };
     },
     failed: failing(service, exchange, about.what),
   });
@@ -174,18 +179,21 @@ async function answer(
   params: Record<string, unknown>,
   exchange: Exchange,
 ): Promise<Result> {
-  const page = (list: ListMethod, items: readonly object[]): Result =>
-    service.paging.list(list, exchange.era, items, service.registry.revision, params.cursor);
-  const lists = () => service.registry.listsFor(exchange);
+  const page = (list: ListMethod, pick: (lists: Lists) => readonly object[]): Result => {
+    const { registry, authenticated, paging } = service;
+    const lists = registry.listsFor(exchange);
+    const personal = authenticated || lists !== registry.lists;
+    return paging.list(list, exchange.era, pick(lists), { revision: registry.revision, personal }, params.cursor);
+  };
   switch (method) {
     case "tools/list":
-      return page(method, lists().tools[exchange.era]);
+      return page(method, (lists) => lists.tools[exchange.era]);
     case "resources/list":
-      return page(method, lists().resources);
+      return page(method, (lists) => lists.resources);
     case "resources/templates/list":
-      return page(method, lists().templates);
+      return page(method, (lists) => lists.templates);
     case "prompts/list":
-      return page(method, lists().prompts);
+      return page(method, (lists) => lists.prompts);
     case "completion/complete": {
       try {
         const { complete } = await import("./completion.ts"); // asked for by few clients

@@ -11,6 +11,11 @@ import {
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
+import { endingWith } from "./auth/ending.ts";
+import { type AuthFront, createFront } from "./auth/front.ts";
+import { type Admitted, createGate, type Verdict } from "./auth/gate.ts";
+import { createScopeRefusals } from "./auth/scope-refusals.ts";
+import type { TokenVerifier } from "./auth/types.ts";
 import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import type { Caller } from "./context.ts";
 import { preflight, readableBy } from "./cors.ts";
@@ -20,6 +25,8 @@ import { checkParamHeaders, paramHeadersOf } from "./param-headers.ts";
 import { type Refusal, readMessage } from "./params.ts";
 import { createLastingProtocol, createProtocol, exists, type Introduction } from "./protocol.ts";
 import { noteRemoteAddress } from "./remote-address.ts";
+import { scopesOf } from "./scope-check.ts";
+import type { Scopes } from "./scopes.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
 
 export interface HttpOptions {
@@ -46,15 +53,34 @@ export interface HttpOptions {
 
 /** What the embedding program knows about a request before the protocol does. */
 export interface FetchOptions {
-  /** Who calls, from a token the program verified. */
+  /**
+   * Who calls, from a token the program verified. It wins over the server's own `auth`, which then does not look at the request's
+   * token: give it only for requests that you have checked.
+   */
   caller?: Caller;
   /** Address the request came from; handlers and middleware see it as `remoteAddress`. */
   remoteAddress?: string | undefined;
 }
 
+/** What is known of a request that came through `listen`. */
+export interface Arrival extends FetchOptions {
+  /** What the fast path found out about its token. */
+  verdict?: Verdict | undefined;
+  /** Path of the endpoint. */
+  endpoint?: string | undefined;
+}
+
+/** Who may come in, and what a scope includes. */
+export interface Admission {
+  readonly verifier: TokenVerifier | undefined;
+  readonly scopes: Scopes;
+}
+
 /** The HTTP side of a server as one web-standard function, and what the fast path shares with it. */
 export interface HttpSide {
-  fetch(request: Request, options?: FetchOptions): Promise<Response>;
+  fetch(request: Request, options?: Arrival): Promise<Response>;
+  /** The token check; undefined where everybody may come in. */
+  readonly front: AuthFront | undefined;
   /** Whether the two headers name hosts this server answers to. */
   allows(host: string | undefined, origin: string | undefined): boolean;
   readonly maxBodyBytes: number;
@@ -101,13 +127,15 @@ function checkCallHeaders(service: Service, outcome: InboundClassificationOutcom
 
 /**
  * Streamable HTTP for both eras: stateless requests of 2026-07-28, sessions of 2025-11-25, and stateless answers to legacy
- * requests without a session. Checks Host and Origin first, then the body's size, then hands over one parsed message.
+ * requests without a session. Checks Host and Origin first, then the announced size, then the token, then reads the body and
+ * hands over one parsed message.
  */
 export function createHttpSide(
   service: Service,
   introduction: Introduction,
   bus: Bus,
   options: HttpOptions = {},
+  { verifier, scopes }: Admission,
 ): HttpSide {
   const hosts = [...(options.allowedHosts ?? localhostAllowedHostnames())];
   const origins = [...(options.allowedOrigins ?? hosts)];
@@ -125,8 +153,22 @@ export function createHttpSide(
   );
   const answering = new Set<Promise<unknown>>();
   let closed = false;
+  const { registry } = service;
+  const knownScopes = (): ReadonlySet<string> => {
+    const { requiredScopes = [], scopesSupported = [] } = verifier ?? {};
+    return new Set([...scopesOf(registry), ...scopes.named, ...requiredScopes, ...scopesSupported]);
+  };
+  const front =
+    verifier &&
+    createFront(
+      verifier,
+      createGate(verifier, scopes, service.log, knownScopes),
+      introduction.title ?? introduction.name,
+    );
 
-  async function post(request: Request, caller: Caller | undefined): Promise<Response> {
+  const refuseScopes = createScopeRefusals(service, verifier?.requiredScopes ?? [], knownScopes);
+
+  async function post(request: Request, caller: Caller | undefined, admitted: Admitted | undefined): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type"))) {
       return rpcError(415, -32000, "Content-Type must be application/json");
     }
@@ -151,13 +193,19 @@ export function createHttpSide(
       body,
     });
     const authInfo = authOf(caller);
+    const session = outcome.kind === "legacy" ? header("mcp-session-id") : undefined;
+    // in a session of another caller nothing is there to be refused
+    if (caller && outcome.kind !== "reject" && (session === undefined || sessions.has(session, caller))) {
+      const metadataUrl = (): string | undefined => front?.metadataUrl(request);
+      const lacking = refuseScopes({ caller, era: outcome.kind, headers: request.headers, body, metadataUrl });
+      if (lacking) return lacking;
+    }
     // of a method that does not exist, the parameters do not matter
     const refusal =
       refused && outcome.kind !== "reject" && exists(service.registry, refused.method, outcome.kind)
         ? refused.refusal
         : undefined;
     if (outcome.kind === "legacy") {
-      const session = header("mcp-session-id");
       if (session !== undefined && refusal && sessions.has(session, caller)) {
         sessions.touch(session);
         return Response.json(refusal);
@@ -166,43 +214,69 @@ export function createHttpSide(
       if (isInitializeRequest(body)) return sessions.open(request, body, caller, authInfo as never);
     }
     if (refusal) return Response.json(refusal);
-    return (
-      checkCallHeaders(service, outcome, request.headers) ??
-      modern.fetch(request, { parsedBody: body, ...(authInfo && { authInfo }) })
-    );
+    const mismatch = checkCallHeaders(service, outcome, request.headers);
+    if (mismatch) return mismatch;
+    const response = await modern.fetch(request, { parsedBody: body, ...(authInfo && { authInfo }) });
+    const listens = outcome.kind === "modern" && isRecord(body) && body.method === "subscriptions/listen";
+    return listens ? whileValid(response, admitted) : response;
   }
 
-  async function answer(request: Request, caller: Caller | undefined): Promise<Response> {
-    if (request.method === "POST") return post(request, caller);
+  /** A stream of news ends with its token; a call that began with a good one may finish. */
+  function whileValid(response: Response, admitted: Admitted | undefined): Response {
+    return front && admitted ? endingWith(response, (ended) => front.watch(admitted, ended)) : response;
+  }
+
+  async function answer(request: Request, caller: Caller | undefined, admitted?: Admitted): Promise<Response> {
+    if (request.method === "POST") return post(request, caller, admitted);
     const session = request.headers.get("mcp-session-id");
     if (session !== null && (request.method === "GET" || request.method === "DELETE")) {
-      return sessions.has(session, caller)
-        ? sessions.handle(session, request, undefined, caller, authOf(caller) as never) // undefined or AuthInfo
-        : notFound();
+      if (!sessions.has(session, caller)) return notFound();
+      const auth = authOf(caller) as never; // undefined or AuthInfo
+      return whileValid(await sessions.handle(session, request, undefined, caller, auth), admitted);
     }
     return rpcError(405, -32000, "Use POST", { headers: { Allow: "POST" } });
   }
 
-  const refusal = (host: string | undefined, origin: string | undefined): string | undefined => {
-    const checked = [validateHostHeader(host, hosts), validateOriginHeader(origin, origins)];
-    for (const result of checked) if (!result.ok) return result.message;
-    return undefined;
+  /** Answers a request of somebody who may come in. */
+  async function admit(request: Request, { caller, verdict }: Arrival): Promise<Response> {
+    if (caller) return answer(request, { ...caller, scopes: scopes.implied(caller.scopes) });
+    if (!front) return answer(request, undefined);
+    if (Number(request.headers.get("content-length")) > maxBodyBytes) {
+      return rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`);
+    }
+    const authorization = request.headers.get("authorization") ?? undefined;
+    const found = verdict ?? (await front.admit(authorization, request.url));
+    return "status" in found ? front.refuse(found, request) : answer(request, found.caller, found);
+  }
+
+  const hostRefusal = (host: string | undefined): string | undefined => {
+    const result = validateHostHeader(host, hosts);
+    return result.ok ? undefined : result.message;
+  };
+  const originRefusal = (origin: string | undefined): string | undefined => {
+    const result = validateOriginHeader(origin, origins);
+    return result.ok ? undefined : result.message;
   };
 
   return {
     maxBodyBytes,
     sessions,
-    allows: (host, origin) => refusal(host, origin) === undefined,
-    async fetch(request, fetchOptions = {}) {
-      const host = request.headers.get("host") ?? new URL(request.url).host;
+    front,
+    allows: (host, origin) => (hostRefusal(host) ?? originRefusal(origin)) === undefined,
+    async fetch(request, arrival = {}) {
+      const { host: addressed, pathname } = new URL(request.url);
+      const foreignHost = hostRefusal(request.headers.get("host") ?? addressed);
+      if (foreignHost !== undefined) return rpcError(403, -32000, foreignHost);
+      // open to every page: it says where tokens come from, and nothing else
+      if (front?.isMetadata(pathname, arrival.endpoint)) return front.metadata(request, arrival.endpoint);
       const origin = request.headers.get("origin") ?? undefined;
-      const refused = refusal(host, origin);
-      if (refused !== undefined) return rpcError(403, -32000, refused);
+      const foreignOrigin = originRefusal(origin);
+      if (foreignOrigin !== undefined) return rpcError(403, -32000, foreignOrigin);
       if (closed) return rpcError(503, -32000, "The server is closing");
-      if (fetchOptions.remoteAddress !== undefined) noteRemoteAddress(request, fetchOptions.remoteAddress);
+      if (arrival.remoteAddress !== undefined) noteRemoteAddress(request, arrival.remoteAddress);
       const page = options.allowedOrigins ? origin : undefined;
       if (page !== undefined && request.method === "OPTIONS") return preflight(request, page);
-      const answered = answer(request, fetchOptions.caller);
+      const answered = admit(request, arrival);
       const working = page === undefined ? answered : answered.then((response) => readableBy(page, response));
       answering.add(working);
       try {

@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError } from "@tenon/core";
 import { REQUEST_TIMEOUT_MS } from "./body.ts";
+import { verdictOn } from "./fast/verdict.ts";
 import { behindProxies, withPublicTarget } from "./forwarding.ts";
 import type { HttpOptions, HttpSide } from "./http.ts";
 import type { ServerLog } from "./log.ts";
@@ -72,6 +73,18 @@ function cutter(server: NodeServer): () => void {
 }
 
 /**
+ * What to say of a server that takes tokens where others can read them; undefined when they travel encrypted, stay on this machine,
+ * or its public address says that a proxy in front speaks TLS.
+ */
+export function clearTextWarning(
+  { host = "127.0.0.1", tls, unixSocket }: ListenOptions,
+  resource: string | undefined,
+): string | undefined {
+  if (tls || unixSocket || LOOPBACK.has(host) || resource?.startsWith("https:")) return undefined;
+  return `Tokens travel to ${host} in clear text: give \`tls\`, or, behind a proxy that speaks TLS, the public address as \`resource\``;
+}
+
+/**
  * Serves the HTTP side on a node HTTP server.
  * @param first makes a listener that answers what it can and hands the rest on
  * @param log hears of certificates that expired, were replaced or cannot be used
@@ -102,10 +115,16 @@ export async function listen(
   const trusted = options.trustedProxies?.length ? compileTrustedProxies(options.trustedProxies) : undefined;
   const tls = options.tls && (await openTls(options.tls, log));
   const web = getRequestListener(
-    async (request, { incoming }) =>
-      new URL(request.url).pathname === path
-        ? side.fetch(request, { remoteAddress: remoteAddressOf(incoming) })
-        : Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 }),
+    async (request, { incoming }) => {
+      const { pathname } = new URL(request.url);
+      return pathname === path || side.front?.isMetadata(pathname, path)
+        ? side.fetch(request, {
+            endpoint: path,
+            verdict: verdictOn(incoming),
+            remoteAddress: remoteAddressOf(incoming),
+          })
+        : Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 });
+    },
     { overrideGlobalObjects: false },
   );
   const listener = trusted

@@ -5,7 +5,10 @@ import { createPaging } from "./paging.ts";
 const items = (...names: string[]): { name: string }[] => names.map((name) => ({ name }));
 const list = items("a", "b", "c", "d", "e");
 const read = (pages: ReturnType<typeof createPaging>, from: object[], cursor?: unknown, revision = 1) =>
-  pages.list("tools/list", "modern", from, revision, cursor) as { tools: { name: string }[]; nextCursor?: string };
+  pages.list("tools/list", "modern", from, { revision, personal: false }, cursor) as {
+    tools: { name: string }[];
+    nextCursor?: string;
+  };
 const names = (page: { tools: { name: string }[] }): string => page.tools.map((tool) => tool.name).join("");
 
 describe("pages of a list", () => {
@@ -37,7 +40,15 @@ describe("pages of a list", () => {
       expect(() => read(pages, list, bad)).toThrow("The cursor is not one of this list");
     }
     expect(() => read(createPaging(createCacheHints(), 2, "other"), list, cursor)).toThrow("The cursor");
-    expect(() => pages.list("prompts/list", "modern", list, 1, cursor)).toThrow("The cursor");
+    expect(() => pages.list("prompts/list", "modern", list, { revision: 1, personal: false }, cursor)).toThrow(
+      "The cursor",
+    );
+  });
+  it("of a list that not everybody sees are for nobody else, whatever the server says of lists", () => {
+    const pages = createPaging(createCacheHints({ scope: "public" }), 2);
+    const scope = (personal: boolean): unknown =>
+      pages.list("tools/list", "modern", [...list], { revision: 1, personal }, undefined).cacheScope;
+    expect([scope(false), scope(true)]).toEqual(["public", "private"]);
   });
   it("have a size above zero", () => {
     expect(() => createPaging(createCacheHints(), 0)).toThrow("pageSize is 0");

@@ -15,13 +15,20 @@ export type ListMethod = keyof typeof LISTS;
 /** Items of one page when the server's options say nothing. */
 export const PAGE_SIZE = 500;
 
+/** What a page of a list depends on besides its items. */
+export interface ListState {
+  readonly revision: number;
+  readonly personal: boolean;
+}
+
 /** Cuts lists into pages and remembers the pages while the list stays as it is. */
 export interface Paging {
   /**
-   * @param revision changes whenever the list does; pages of another revision are forgotten
+   * @param of.revision changes whenever the list does; pages of another revision are forgotten
+   * @param of.personal not everybody is shown this list, so nobody may keep it for others
    * @throws ProtocolError -32602 for a cursor that this server did not make, or whose place in the list is gone
    */
-  list(method: ListMethod, era: Era, items: readonly object[], revision: number, cursor: unknown): Result;
+  list(method: ListMethod, era: Era, items: readonly object[], of: ListState, cursor: unknown): Result;
   /** Whether a result is one of these pages: unchanged since it was made, so its serialised form may be kept. */
   isPage(result: object): boolean;
 }
@@ -69,7 +76,7 @@ export function createPaging(hints: CacheHints, size: number = PAGE_SIZE, secret
   }
 
   return {
-    list(method, era, items, revision, cursor) {
+    list(method, era, items, { revision, personal }, cursor) {
       const start = placeOf(method, items, cursor);
       let known = kept.get(items);
       if (known?.revision !== revision) {
@@ -83,7 +90,7 @@ export function createPaging(hints: CacheHints, size: number = PAGE_SIZE, secret
       const page: Result = Object.freeze({
         [LISTS[method].field]: Object.freeze(items.slice(start, end)),
         ...(end < items.length && { nextCursor: nextCursor(method, end, items[end - 1]) }),
-        ...(era === "modern" && hints(method)),
+        ...(era === "modern" && hints(method, personal ? { scope: "private" } : undefined)),
       });
       // other starts come from lists that changed between two pages: rare, and not worth the memory
       if (start % size === 0) {

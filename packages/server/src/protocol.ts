@@ -10,6 +10,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
+import { withoutCredentials } from "./auth/bearer.ts";
 import type { Caller, ClientDescription, Exchange } from "./context.ts";
 import { dispatch, METHODS, type Method, type Service } from "./dispatch.ts";
 import { wireExtensions } from "./extension-wiring.ts";
@@ -79,15 +80,16 @@ function describeClient(server: Server, ctx: ServerContext, era: Era): ClientDes
 }
 
 /** One request of the SDK's protocol layer as the dispatcher sees it. */
-function exchangeOf(server: Server, ctx: ServerContext, era: Era): Exchange {
+function exchangeOf({ authenticated }: Service, server: Server, ctx: ServerContext, era: Era): Exchange {
   const { mcpReq } = ctx;
+  const headers = ctx.http?.req?.headers;
   return {
     era,
     requestId: mcpReq.id,
     sessionId: ctx.sessionId,
     signal: mcpReq.signal,
     meta: withValidTrace(mcpReq._meta ?? {}),
-    headers: ctx.http?.req?.headers,
+    headers: headers && authenticated ? withoutCredentials(headers) : headers,
     remoteAddress: remoteAddressOf(ctx.http?.req),
     caller: ctx.http?.authInfo?.extra?.caller as Caller | undefined, // set by our HTTP side only
     client: describeClient(server, ctx, era),
@@ -105,7 +107,7 @@ function exchangeOf(server: Server, ctx: ServerContext, era: Era): Exchange {
 export function createProtocol(service: Service, introduction: Introduction, era: Era): Server {
   const { instructions } = introduction;
   const { registry } = service;
-  const discover = service.cacheHints("server/discover");
+  const discover = service.cacheHints("server/discover", service.authenticated ? { scope: "private" } : undefined);
   const server = new Server(identityOf(introduction), {
     capabilities: {
       tools: { listChanged: true },
@@ -129,11 +131,11 @@ export function createProtocol(service: Service, introduction: Introduction, era
           service,
           method,
           (request.params ?? {}) as Record<string, unknown>,
-          exchangeOf(server, ctx, era),
+          exchangeOf(service, server, ctx, era),
         ) as never,
     );
   }
-  wireExtensions(server, service, era, (ctx) => exchangeOf(server, ctx, era));
+  wireExtensions(server, service, era, (ctx) => exchangeOf(service, server, ctx, era));
   return server;
 }
 

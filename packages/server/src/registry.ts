@@ -102,6 +102,9 @@ export function unprefixedUri(prefix: string, uri: string): string {
   return rest.startsWith(`${prefix}/`) ? `${scheme}${rest.slice(prefix.length + 1)}` : uri;
 }
 
+/** Different views of the lists that are kept: callers with the same rights see the same one. */
+const MAX_VIEWS = 16;
+
 /** @param visibleTags the server's rule about tags */
 export function createRegistry(visibleTags?: VisibleTags): Registry {
   const tagsOf = visibleTags && oncePerRequest(visibleTags);
@@ -112,7 +115,10 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
   const listeners = new Set<(change: Change) => void>();
   let revision = 0;
   let whole: Lists | undefined;
-  let allOpen: boolean | undefined;
+  /** Definitions that not everybody sees. */
+  let restricted: readonly Access[] | undefined;
+  /** Lists by which of the restricted definitions are in them. */
+  const views = new Map<string, Lists>();
   let replaced: { kind: DefinitionKind; name: string } | undefined;
 
   const build = (sees: (access: Access) => boolean): Lists => {
@@ -135,7 +141,8 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
   const changed = (change: Change): void => {
     revision += 1;
     whole = undefined;
-    allOpen = undefined;
+    restricted = undefined;
+    views.clear();
     for (const listener of listeners) listener(change);
   };
   const missing = (kind: DefinitionKind, name: string): ConfigError => {
@@ -173,8 +180,20 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
       return whole;
     },
     listsFor(viewer) {
-      allOpen ??= Object.values(maps).every((map) => [...map.values()].every(({ access }) => access.open));
-      return allOpen ? registry.lists : build((access) => isListed(access, viewer));
+      restricted ??= Object.values(maps).flatMap((map) =>
+        [...map.values()].flatMap(({ access }) => (access.open ? [] : [access])),
+      );
+      if (restricted.length === 0) return registry.lists;
+      // what is listed depends on nothing else, so who sees the same gets the same list, serialised once
+      const seen = new Set(restricted.filter((access) => isListed(access, viewer)));
+      const view = restricted.map((access) => (seen.has(access) ? "1" : "0")).join("");
+      let lists = views.get(view);
+      if (!lists) {
+        lists = build((access) => access.open || seen.has(access));
+        if (views.size >= MAX_VIEWS) views.clear();
+        views.set(view, lists);
+      }
+      return lists;
     },
     findResource(uri, viewer) {
       // a fixed URI wins over a template that would match it too
@@ -189,7 +208,7 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
       const [kind, name = ""] = key.split(/ (.*)/s, 2);
       const found = kind === "prompt" ? prompts.get(name) : resources.get(name);
       const fixed = found && "listing" in found && "uri" in found.listing;
-      return found && !fixed && (found.access.open || found.access.exists(viewer)) ? found.complete : undefined;
+      return found && !fixed && isListed(found.access, viewer) ? found.complete : undefined;
     },
     addTool: (name, options, run) => put({ kind: "tool", compiled: compileTool(name, options, run, tagsOf) }),
     addResource: (uri, options, run) => put({ kind: "resource", compiled: compileResource(uri, options, run, tagsOf) }),

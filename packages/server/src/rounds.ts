@@ -9,6 +9,7 @@ import {
 import { digest, type Json, type JsonObject, META, toJson } from "@tenon/core";
 import { type Claim, claimOrWait, type Lease, LeaseLost, type OutcomeStore } from "@tenon/store";
 import { readAnswer } from "./asking.ts";
+import { identityOfCaller } from "./caller.ts";
 import type { Exchange } from "./context.ts";
 import { emptyJournal, type Journal, type StepResult } from "./journal.ts";
 import { type Linear, type Recorder, type Round, type RoundLimit, runLinear } from "./linear.ts";
@@ -65,9 +66,6 @@ const stillRunning = (): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InternalError, "The same call still runs; send the same request again later", {
     reason: "running",
   });
-
-/** Who a call belongs to: states and idempotency keys of one caller are nothing to another. */
-export const principalOf = ({ caller }: Exchange): Json => (caller ? [caller.subject, caller.clientId ?? null] : null);
 
 /** The answers to the open round's questions: those given before and those of this request; anything else is ignored. */
 function answersOf(journal: Journal, responses: Readonly<Record<string, unknown>>): Map<string, JsonObject> {
@@ -157,7 +155,7 @@ export async function answerOnce<T>(
   handler: (linear: Linear, journal: () => Journal) => T | Promise<T>,
   wire: Wire<T>,
 ): Promise<Result> {
-  const principal = principalOf(exchange);
+  const principal = identityOfCaller(exchange.caller); // of one caller, states and keys are nothing to another
   const binding = [principal, target.method, target.name, target.args];
   const call: Call<T> = { keeping, exchange, binding, handler, wire, limit: target.limit };
   if (exchange.requestState !== undefined) return answerRetry(call, exchange.requestState);

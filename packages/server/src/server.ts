@@ -1,7 +1,8 @@
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError, checkOptions, isRecord } from "@tenon/core";
 import { createMemoryStore, type OutcomeStore } from "@tenon/store";
 import type { VisibleTags } from "./access.ts";
 import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./arguments.ts";
+import type { TokenVerifier } from "./auth/types.ts";
 import { type CacheOptions, createCacheHints } from "./cache.ts";
 import { createDefining, type Defining, registerHome } from "./defining.ts";
 import type { Service } from "./dispatch.ts";
@@ -18,6 +19,7 @@ import { createLastingProtocol, type Introduction, identityOf } from "./protocol
 import { createRegistry } from "./registry.ts";
 import { MAX_RESULT_BYTES } from "./result.ts";
 import { runIfEntry } from "./run.ts";
+import { createScopes, type ScopeHierarchy } from "./scopes.ts";
 import { createSeal } from "./seal.ts";
 import { openStdio } from "./stdio.ts";
 import { checkTimeoutMs, HANDLER_TIMEOUT_MS } from "./time-limit.ts";
@@ -60,6 +62,16 @@ export interface ServerOptions<Lifespan = undefined> {
   /** Receives the server's own log instead of stderr. */
   logSink?: (entry: LogEntry) => void;
   http?: HttpOptions;
+  /**
+   * Which tokens a request over HTTP must bring one of: `jwt`, `introspection` or `anyOf` of `@tenon/server/auth`. On stdio nothing
+   * is asked for: the process that started the server is trusted as its user is. Default: everybody may come in.
+   */
+  auth?: TokenVerifier;
+  /**
+   * Scopes that include others: `{ "orders:refund": ["orders:read"] }`. What is implied may imply more. It counts for every scope
+   * this server asks for. Default: a granted `orders:*` covers what begins with `orders:`, and nothing else.
+   */
+  scopeHierarchy?: ScopeHierarchy;
   /** Arguments a tool's schema does not name: left out (`"strip"`, the default) or refused with "did you mean". */
   unknownArguments?: UnknownArguments;
   /** Limits of one call's arguments. */
@@ -97,6 +109,8 @@ const OPTIONS = [
   "logLevel",
   "logSink",
   "http",
+  "auth",
+  "scopeHierarchy",
   "unknownArguments",
   "argumentLimits",
   "timeoutMs",
@@ -133,6 +147,16 @@ function checkReplicas(replicas: boolean | number, store: OutcomeStore | undefin
     {
       code: "replicas",
     },
+  );
+}
+
+/** @throws ConfigError `code: "auth"` for what is no token verifier */
+function checkAuth(auth: unknown): void {
+  if (auth === undefined || (isRecord(auth) && typeof auth.verify === "function" && Array.isArray(auth.issuers)))
+    return;
+  throw new ConfigError(
+    "createServer: auth must be a token verifier, such as jwt({ issuer, audience, jwksUrl }) of @tenon/server/auth",
+    { code: "auth" },
   );
 }
 
@@ -182,6 +206,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   checkOptions(options, OPTIONS, "createServer(options)");
   checkTimeoutMs(options.timeoutMs, "createServer(options)");
   checkOptions(options.http ?? {}, HTTP_OPTIONS, "createServer({ http })");
+  checkAuth(options.auth);
+  const admission = { verifier: options.auth, scopes: createScopes(options.scopeHierarchy) };
   const registry = createRegistry(options.visibleTags);
   const middleware: Middleware[] = [];
   const log = createLog(options.name, options.logLevel ?? logLevelOf(process.env.TENON_LOG_LEVEL), options.logSink);
@@ -213,6 +239,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     questionTtlMs: questionTtlSeconds * 1_000,
     pageWaitMs: (options.pageWaitSeconds ?? PAGE_WAIT_SECONDS) * 1_000,
     spillBytes: options.spillBytes ?? SPILL_BYTES,
+    authenticated: options.auth !== undefined,
     cacheHints,
     // the newest key of the ring: replicas that share it accept each other's cursors
     paging: createPaging(cacheHints, options.pageSize, stateKeys[0]),
@@ -231,7 +258,9 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   let http: Promise<HttpSide> | undefined;
   // imported when first used: a server on stdio starts without any of it
   const httpSide = (): Promise<HttpSide> => {
-    http ??= import("./http.ts").then(({ createHttpSide }) => createHttpSide(service, introduction, bus, options.http));
+    http ??= import("./http.ts").then(({ createHttpSide }) =>
+      createHttpSide(service, introduction, bus, options.http, admission),
+    );
     return http;
   };
   const closers = new Set<() => Promise<void>>();
@@ -253,15 +282,18 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return server;
     },
     notify: bus.notify,
-    fetch: async (request, fetchOptions) => (await httpSide()).fetch(request, fetchOptions),
+    // nothing but the caller: what else the HTTP side may be told is between it and `listen`
+    fetch: async (request, { caller } = {}) => (await httpSide()).fetch(request, caller && { caller }),
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
       await service.lifespan();
-      const [side, { listen }, { createFastListener }] = await Promise.all([
+      const [side, { clearTextWarning, listen }, { createFastListener }] = await Promise.all([
         httpSide(),
         import("./listen.ts"),
         import("./fast/listener.ts"),
       ]);
+      const warning = options.auth && clearTextWarning(listenOptions, options.auth.resource);
+      if (warning !== undefined) log("warning", warning);
       const identity = identityOf(introduction);
       const listening = await listen(
         side,

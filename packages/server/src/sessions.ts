@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import { callerKey } from "./caller.ts";
 import type { Caller } from "./context.ts";
 import { SessionEvents } from "./event-store.ts";
 import type { ServerLog } from "./log.ts";
@@ -21,9 +22,6 @@ export interface SessionLimits {
 }
 
 export const SESSION_LIMITS: SessionLimits = { max: 1_000, idleMs: 30 * 60_000 };
-
-const ownerOf = (caller: Caller | undefined): string =>
-  caller ? JSON.stringify([caller.subject, caller.clientId ?? null]) : "";
 
 /** Calls `ended` once when the stream is read to its end, cut off or broken. */
 function watchEnd(body: ReadableStream<Uint8Array>, ended: () => void): ReadableStream<Uint8Array> {
@@ -70,7 +68,7 @@ export class LegacySessions {
 
   /** Whether `caller` may use the session `id`. */
   has(id: string, caller: Caller | undefined): boolean {
-    return this.#sessions.get(id)?.owner === ownerOf(caller);
+    return this.#sessions.get(id)?.owner === callerKey(caller);
   }
 
   /** Notes that a session is in use although a request of it was answered elsewhere. */
@@ -82,7 +80,7 @@ export class LegacySessions {
   /** Answers a request of a known session. It counts as used until the answer's stream has ended. */
   async handle(id: string, request: Request, parsedBody: unknown, caller: Caller | undefined, authInfo: never) {
     const session = this.#sessions.get(id);
-    if (!session || session.owner !== ownerOf(caller)) return notFound();
+    if (!session || session.owner !== callerKey(caller)) return notFound();
     session.lastUsed = Date.now();
     session.inFlight += 1;
     let open = true;
@@ -116,7 +114,7 @@ export class LegacySessions {
       onsessioninitialized: (id) => {
         // here, where nothing can come between: many clients may be opening at once
         while (this.#sessions.size > 0 && this.#sessions.size >= this.#limits.max) this.#closeIdlest();
-        this.#sessions.set(id, { transport, owner: ownerOf(caller), lastUsed: Date.now(), inFlight: 0 });
+        this.#sessions.set(id, { transport, owner: callerKey(caller), lastUsed: Date.now(), inFlight: 0 });
       },
       onsessionclosed: (id) => {
         this.#sessions.delete(id);

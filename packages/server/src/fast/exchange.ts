@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { LoggingLevel } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
+import { CREDENTIAL_HEADERS } from "../auth/bearer.ts";
 import type { Caller, ClientDescription, Exchange } from "../context.ts";
 import { remoteAddressOf } from "../remote-address.ts";
 import { LEVELS } from "./envelope.ts";
@@ -23,7 +24,7 @@ export class FastExchange implements Exchange {
   readonly requestId: string | number;
   readonly sessionId: string | undefined;
   readonly meta: Readonly<Record<string, unknown>>;
-  readonly caller: Caller | undefined = undefined;
+  readonly caller: Caller | undefined;
   readonly client: ClientDescription;
   readonly requestState: string | undefined;
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
@@ -35,17 +36,20 @@ export class FastExchange implements Exchange {
   /**
    * @param sessionId the legacy session it belongs to
    * @param request what carried it over HTTP
+   * @param caller from its token
    */
   constructor(
     known: Recognised,
     reply: ReplyChannel,
-    sessionId: string | undefined,
-    request: IncomingMessage | undefined,
+    sessionId?: string | undefined,
+    request?: IncomingMessage | undefined,
+    caller?: Caller | undefined,
   ) {
     this.era = known.era;
     this.requestId = known.id;
     this.sessionId = sessionId;
     this.meta = known.meta;
+    this.caller = caller;
     this.client = known.client;
     this.requestState = known.requestState;
     this.inputResponses = known.inputResponses;
@@ -62,6 +66,7 @@ export class FastExchange implements Exchange {
     if (this.#request && !this.#headers) {
       this.#headers = new Headers();
       for (const [name, values] of Object.entries(this.#request.headersDistinct)) {
+        if (this.caller && CREDENTIAL_HEADERS.includes(name)) continue;
         for (const value of values ?? []) this.#headers.append(name, value);
       }
     }

@@ -1,14 +1,19 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { type Implementation, isJsonContentType } from "@modelcontextprotocol/server";
+import { authorizationOf } from "../auth/bearer.ts";
+import type { Admitted, Verdict } from "../auth/gate.ts";
 import { parseBody } from "../body.ts";
+import type { Caller } from "../context.ts";
 import type { Service } from "../dispatch.ts";
 import type { HttpSide } from "../http.ts";
 import { checkParamHeaders, paramHeadersOf } from "../param-headers.ts";
 import { offers } from "../protocol.ts";
+import { mayBeInsufficient } from "../scope-check.ts";
 import { FastExchange } from "./exchange.ts";
 import { createAnswering } from "./outcome.ts";
 import { type Recognised, recognise } from "./recognise.ts";
 import { Reply } from "./reply.ts";
+import { noteVerdict } from "./verdict.ts";
 
 /** What the fast path works with. */
 export interface FastOptions {
@@ -64,9 +69,15 @@ export function createFastListener({ service, side, identity, path, otherwise }:
     return allowed;
   }
 
-  async function run(known: Recognised, request: IncomingMessage, response: ServerResponse, session?: string) {
+  async function run(
+    known: Recognised,
+    request: IncomingMessage,
+    response: ServerResponse,
+    session: string | undefined,
+    caller: Caller | undefined,
+  ): Promise<void> {
     const reply = new Reply(response, known.id);
-    const outcome = await outcomeOf(known, new FastExchange(known, reply, session, request));
+    const outcome = await outcomeOf(known, new FastExchange(known, reply, session, request, caller));
     if ("json" in outcome) reply.result(outcome.json);
     else reply.error(outcome.status, outcome.error);
   }
@@ -82,10 +93,43 @@ export function createFastListener({ service, side, identity, path, otherwise }:
   }
 
   /** Whether a recognised request may be answered here: of a session only lists, since a call may have to ask back. */
-  function mayAnswer(known: Recognised, session: string | undefined): boolean {
+  function mayAnswer(known: Recognised, session: string | undefined, caller: Caller | undefined): boolean {
     if (!offers(service.registry, known.method)) return false;
+    // the protocol side words the refusal
+    if (mayBeInsufficient(service.registry, known.method, known.params, caller)) return false;
     if (session === undefined || known.era === "modern") return true;
-    return known.method.endsWith("/list") && side.sessions.has(session, undefined);
+    return known.method.endsWith("/list") && side.sessions.has(session, caller);
+  }
+
+  /** Reads and answers a request of somebody who may come in. */
+  function read(request: IncomingMessage, response: ServerResponse, admitted: Admitted | undefined): void {
+    const { headers } = request;
+    const caller = admitted?.caller;
+    readBody(request, side.maxBodyBytes, (body) => {
+      if (body === "too large") {
+        const error = { code: -32000, message: `The request body is larger than ${side.maxBodyBytes} bytes` };
+        response.writeHead(413, { "content-type": "application/json", connection: "close" });
+        return response.end(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+      }
+      const parsed = parseBody(body.toString());
+      const known = "value" in parsed ? recognise(headers, parsed.value) : undefined;
+      const session = typeof headers["mcp-session-id"] === "string" ? headers["mcp-session-id"] : undefined;
+      if (!known || !mayAnswer(known, session, caller) || !paramsAgree(known, request)) {
+        if (admitted) noteVerdict(request, admitted);
+        return otherwise(Object.assign(request, { rawBody: body }), response);
+      }
+      const within = known.era === "legacy" ? session : undefined;
+      if (within !== undefined) side.sessions.touch(within);
+      return void run(known, request, response, within, caller);
+    });
+  }
+
+  /** The protocol side words the refusal of who may not come in. */
+  function enter(request: IncomingMessage, response: ServerResponse, verdict: Verdict): void {
+    if ("status" in verdict) {
+      noteVerdict(request, verdict);
+      otherwise(request, response);
+    } else read(request, response, verdict);
   }
 
   return (request, response) => {
@@ -100,21 +144,10 @@ export function createFastListener({ service, side, identity, path, otherwise }:
       headers.host !== undefined &&
       allows(headers.host);
     if (!plain) return otherwise(request, response);
-    readBody(request, side.maxBodyBytes, (body) => {
-      if (body === "too large") {
-        const error = { code: -32000, message: `The request body is larger than ${side.maxBodyBytes} bytes` };
-        response.writeHead(413, { "content-type": "application/json", connection: "close" });
-        return response.end(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
-      }
-      const parsed = parseBody(body.toString());
-      const known = "value" in parsed ? recognise(headers, parsed.value) : undefined;
-      const session = typeof headers["mcp-session-id"] === "string" ? headers["mcp-session-id"] : undefined;
-      if (!known || !mayAnswer(known, session) || !paramsAgree(known, request)) {
-        return otherwise(Object.assign(request, { rawBody: body }), response);
-      }
-      const within = known.era === "legacy" ? session : undefined;
-      if (within !== undefined) side.sessions.touch(within);
-      return void run(known, request, response, within);
-    });
+    const { front } = side;
+    if (!front) return read(request, response, undefined);
+    const verdict = front.admit(authorizationOf(request.rawHeaders), url);
+    if (verdict instanceof Promise) void verdict.then((found) => enter(request, response, found));
+    else enter(request, response, verdict);
   };
 }

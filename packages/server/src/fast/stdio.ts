@@ -89,7 +89,7 @@ export function createLineAnswerer(service: Service, identity: Implementation, s
       // an id that is in use already: the protocol layer knows what that means
       if (!known || running.has(known.id) || !offers(service.registry, known.method)) return false;
       const reply = new LineReply(known.id, stdout);
-      const done = outcomeOf(known, new FastExchange(known, reply, undefined, undefined))
+      const done = outcomeOf(known, new FastExchange(known, reply))
         .then((outcome) => reply.end(outcome))
         .finally(() => running.delete(known.id));
       running.set(known.id, { reply, done });

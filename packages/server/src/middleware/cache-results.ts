@@ -1,6 +1,6 @@
 import type { Result } from "@modelcontextprotocol/server";
 import { ConfigError, checkOptions, digest } from "@tenon/core";
-import { callerKey } from "./caller-key.ts";
+import { callerKey } from "../caller.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";
 
 /** What is kept, and for how long. */
@@ -41,7 +41,7 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
     const { method, name, era, caller, params } = request;
     const scopes = [...(caller?.scopes ?? [])].sort();
     const place = digest([
-      callerKey(request),
+      callerKey(caller),
       scopes,
       era,
       method,

@@ -1,6 +1,6 @@
 import { ConfigError, checkOptions } from "@tenon/core";
+import { callerKey } from "../caller.ts";
 import { ToolError } from "../errors.ts";
-import { callerKey } from "./caller-key.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";
 
 /** How much one caller may ask for. */
@@ -38,7 +38,13 @@ const RUNNING = ["tools/call", "resources/read", "prompts/get"];
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   checkOptions(options, ["perCaller", "windowMs", "methods", "maxCallers", "key"], "rateLimit(options)");
-  const { perCaller, windowMs, methods = RUNNING, maxCallers = 10_000, key = callerKey } = options;
+  const {
+    perCaller,
+    windowMs,
+    methods = RUNNING,
+    maxCallers = 10_000,
+    key = ({ caller }) => callerKey(caller),
+  } = options;
   if (!(perCaller > 0 && windowMs > 0 && maxCallers > 0)) {
     throw new ConfigError(
       `rateLimit: perCaller, windowMs and maxCallers must be positive, got ${JSON.stringify(options)}`,

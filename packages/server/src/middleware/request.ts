@@ -35,9 +35,29 @@ export function requestOf(
 ): ServerRequest {
   const given = params.name ?? params.uri;
   const name = typeof given === "string" ? given : undefined;
-  const { caller, client, era, requestId, sessionId, signal, meta, headers, remoteAddress } = exchange;
+  const { caller, client, era, requestId, sessionId, meta, remoteAddress } = exchange;
   const resumed = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
   const target = targetOf(service, method, name, exchange);
-  const about = { caller, client, era, requestId, sessionId, signal, meta, headers, remoteAddress };
-  return { method, name, params, target, resumed, log: service.log, ...about };
+  return {
+    method,
+    name,
+    params,
+    target,
+    resumed,
+    log: service.log,
+    caller,
+    client,
+    era,
+    requestId,
+    sessionId,
+    meta,
+    remoteAddress,
+    // made when somebody looks: most middleware never does. Own properties, so that `{ ...request, params }` has them
+    get signal() {
+      return exchange.signal;
+    },
+    get headers() {
+      return exchange.headers;
+    },
+  };
 }

@@ -1,0 +1,131 @@
+import { ConfigError } from "@tenon/core";
+import { checkScopes } from "../scopes.ts";
+
+/** What every way to check tokens has to know. */
+export interface AcceptOptions {
+  /** Who issues the tokens, exactly as `iss` says it; several while you move from one to another. */
+  issuer: string | readonly string[];
+  /**
+   * What a token must have been issued for (`aud`): best the server's public address, such as `https://orders.example/mcp`.
+   * Without it a token for any other server of the same issuer would open this one, so there is no default.
+   */
+  audience: string | readonly string[];
+  /** Scopes without which a token opens nothing. Default: none. */
+  requiredScopes?: readonly string[];
+  /**
+   * The server's address as clients know it, for its metadata (RFC 9728). Default: the audience if it is an address, else what
+   * each request was sent to, which behind a proxy is not what clients know.
+   */
+  resource?: string;
+  /** Scopes a client should ask for first. Default: `requiredScopes`. */
+  scopesSupported?: readonly string[];
+  /** Seconds a clock may differ, at most 300. Default 30. */
+  clockSkewSeconds?: number;
+  /** Seconds a checked token is not looked at again, at most 60: so long a revoked one still works. Default 60. */
+  cacheSeconds?: number;
+  /** Claim that holds who calls. Default `sub`. */
+  subjectClaim?: string;
+  /** Claim that holds the scopes, as a text with blanks or as a list. Default `scope`, else `scp`. */
+  scopesClaim?: string;
+}
+
+export const ACCEPT_OPTIONS = [
+  "issuer",
+  "audience",
+  "requiredScopes",
+  "resource",
+  "scopesSupported",
+  "clockSkewSeconds",
+  "cacheSeconds",
+  "subjectClaim",
+  "scopesClaim",
+] as const satisfies ReadonlyArray<keyof AcceptOptions>;
+
+/** {@link AcceptOptions}, checked. */
+export interface AcceptRules {
+  readonly issuers: readonly string[];
+  readonly audiences: readonly string[];
+  readonly requiredScopes: readonly string[];
+  readonly resource: string | undefined;
+  readonly scopesSupported: readonly string[];
+  readonly clockSkewMs: number;
+  readonly cacheMs: number;
+  readonly subjectClaim: string;
+  readonly scopesClaim: string | undefined;
+}
+
+const MAX_SKEW_SECONDS = 300;
+const MAX_CACHE_SECONDS = 60;
+
+/** One or several texts. Any other value is an empty list. */
+export function texts(given: unknown): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+  return list.every((one) => typeof one === "string" && one !== "") ? (list as readonly string[]) : []; // every one is a text
+}
+
+function seconds(given: number | undefined, fallback: number, most: number, where: string, code: string): number {
+  const value = given ?? fallback;
+  if (Number.isFinite(value) && value >= 0 && value <= most) return value * 1_000;
+  throw new ConfigError(`${where} is ${value}; expected 0 to ${most} seconds`, { code });
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+/**
+ * An address that credentials or keys may travel to: https, or http on this machine.
+ * @throws ConfigError
+ */
+export function checkAddress(given: string | URL, where: string, code: string): URL {
+  const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
+  const safe = url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.test(url.hostname));
+  if (url && safe && url.username === "" && url.password === "" && url.hash === "") return url;
+  const shown = url ? `${url.protocol}//${url.host}${url.pathname}` : "the given text";
+  throw new ConfigError(
+    `${where}: ${shown} is not allowed; give an https address (or http on this machine) without credentials and fragment`,
+    { code },
+  );
+}
+
+const isAddress = (text: string): boolean => /^https?:\/\//i.test(text) && URL.canParse(text);
+
+/** @param where for messages, such as `"jwt(options)"` */
+export function readAcceptOptions(options: AcceptOptions, where: string): AcceptRules {
+  const audiences = texts(options.audience);
+  if (audiences.length === 0) {
+    throw new ConfigError(
+      `${where} needs an audience: the address of this server that tokens are issued for, such as "https://orders.example/mcp". ` +
+        "Without one, a token for any other server of the same issuer would be accepted here",
+      { code: "audience" },
+    );
+  }
+  const issuers = texts(options.issuer);
+  if (issuers.length === 0) {
+    throw new ConfigError(
+      `${where} needs an issuer: the authorization server's identifier, as tokens say it in "iss"`,
+      {
+        code: "issuer",
+      },
+    );
+  }
+  const { requiredScopes = [], scopesSupported = requiredScopes } = options;
+  checkScopes(requiredScopes, `${where}: requiredScopes`);
+  checkScopes(scopesSupported, `${where}: scopesSupported`);
+  const resource = options.resource ?? audiences.find(isAddress);
+  if (resource !== undefined && (!isAddress(resource) || new URL(resource).hash !== "")) {
+    throw new ConfigError(
+      `${where}: resource must be the address clients use, without a fragment, such as "https://orders.example/mcp"`,
+      { code: "resource" },
+    );
+  }
+  return {
+    issuers,
+    audiences,
+    requiredScopes,
+    resource,
+    scopesSupported,
+    clockSkewMs: seconds(options.clockSkewSeconds, 30, MAX_SKEW_SECONDS, `${where}: clockSkewSeconds`, "clock_skew"),
+    cacheMs: seconds(options.cacheSeconds, MAX_CACHE_SECONDS, MAX_CACHE_SECONDS, `${where}: cacheSeconds`, "cache"),
+    subjectClaim: options.subjectClaim ?? "sub",
+    scopesClaim: options.scopesClaim,
+  };
+}
