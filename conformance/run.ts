@@ -3,6 +3,8 @@
  * `npm run conformance -- server|client [--revision …]`, `npm run conformance -- inspector`.
  * Prints every check and ends with `N passed, N failed`, counting scenarios.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
@@ -30,10 +32,12 @@ async function ofClient(revisions: readonly string[], report: Report): Promise<v
   const outfile = join(import.meta.dirname, "node_modules/.cache/client.mjs");
   const entryPoints = [join(import.meta.dirname, "fixture/client.ts")];
   await build({ entryPoints, outfile, bundle: true, packages: "external", platform: "node", format: "esm" });
-  const args = ["--command", `"${process.execPath}" "${outfile}"`, "--timeout", "120000"];
+  const turns = mkdtempSync(join(tmpdir(), "tenon-turns-"));
+  const args = ["--command", `"${process.execPath}" "${outfile}" "${turns}"`, "--timeout", "240000"];
   for (const revision of revisions) {
     report(revision, await runScenarios({ side: "client", revision, args, least: 20, extra: [] }));
   }
+  rmSync(turns, { recursive: true, force: true });
 }
 
 async function ofInspector(_: readonly string[], report: Report): Promise<void> {

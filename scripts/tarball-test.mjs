@@ -45,8 +45,9 @@ try {
     `import { createServer } from "@tenon/server";
 import { createClient } from "@tenon/client";
 import { mcpTools, resolveModel } from "@tenon/agent";
+import { signToken } from "@tenon/server/development";
 import { ConfigError } from "@tenon/core";
-console.log([createServer, createClient, mcpTools, resolveModel, ConfigError].every((one) => typeof one === "function"));
+console.log([createServer, createClient, mcpTools, resolveModel, signToken, ConfigError].every((one) => typeof one === "function"));
 `,
   );
   writeFileSync(
@@ -79,6 +80,17 @@ console.log([createServer, createClient, mcpTools, resolveModel, ConfigError].ev
   );
   const surface = run("node", ["--import", "tsx", "surface.ts"], project);
   check("all packages load", surface.out === "true\n", surface.all);
+
+  run("npx", ["tenon", "keys", "new"], project);
+  const token = run(
+    "npx",
+    ["tenon", "token", "--subject", "alice", "--audience", "http://127.0.0.1:8000/mcp"],
+    project,
+  );
+  check("the command line makes a key and a token", /^[\w-]+\.[\w-]+\.[\w-]+\n$/.test(token.out), token.all);
+  // a client is checked by the library of the authorization server, so that one has been loaded
+  const server = run("npx", ["tenon", "auth-server", "--port", "0", "--client", "a=javascript:x"], project);
+  check("the authorization server is complete", /a client is not valid/.test(server.all), server.all);
 } finally {
   rmSync(project, { recursive: true, force: true });
 }

@@ -38,6 +38,7 @@ describe("the house rules bite", () => {
     ["core imports server", "packages/core/src/upward.ts", "lint/style/noRestrictedImports"],
     ["client imports server", "packages/client/src/sideways.ts", "lint/style/noRestrictedImports"],
     ["server imports LangChain", "packages/server/src/framework.ts", "lint/style/noRestrictedImports"],
+    ["the command line imports an application", "packages/cli/src/application.ts", "lint/style/noRestrictedImports"],
     ["a package reaches into another's inside", "packages/server/src/inside.ts", "lint/style/noRestrictedImports"],
     ["two files import each other", "packages/core/src/circle-a.ts", "lint/suspicious/noImportCycles"],
     ["a dependency is not declared", "packages/core/src/undeclared.ts", "lint/correctness/noUndeclaredDependencies"],

@@ -20,7 +20,7 @@ assert.deepEqual(found.structured, { id: "ORD-1", total: 42 }); // for the progr
 assert.equal(renderText(found.content), '{"id":"ORD-1","total":42}'); // for a model
 
 const wrong = await client.callTool("orders", "get_order", { id: 1 });
-assert.match(renderText(wrong.content), /nothing was sent[\s\S]*- id: must be string, got 1/);
+assert.match(renderText(wrong.content), /nothing was sent[\s\S]*- id: must be a string, got 1/);
 // #endregion
 
 // #region selection

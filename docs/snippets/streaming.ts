@@ -59,6 +59,27 @@ if (question?.kind === "elicitation") {
 assert.ok(shown.includes("success: ORD-1 refunded"), shown.join("\n"));
 assert.ok(shown.some((line) => line.endsWith("100% booked")));
 
+const terminal = { write: (text: string) => shown.push(text) };
+const prompt = async (_: unknown) => ({ action: "accept", content: { value: "yes" } }) as const;
+const message = '/tool mcp_order_refund {"id":"ORD-3","token":"secret"}';
+
+// #region terminal
+import { type Answer, type Question, streamInteractive } from "@tenon/agent";
+
+async function ask(question: Question): Promise<Answer | undefined> {
+  if (question.kind === "approval") return undefined; // leaves it open: the stream ends as waiting
+  const keys = Object.keys(question.questions);
+  const answers = await Promise.all(keys.map(async (key) => [key, await prompt(question.questions[key])] as const));
+  return { answers: Object.fromEntries(answers) };
+}
+for await (const event of streamInteractive(agent, message, { threadId: "t3", ask })) {
+  if (event.type === "text") terminal.write(event.delta);
+  if (event.type === "tool-end") terminal.write(event.text);
+  if (event.type === "error") terminal.write(event.error.message);
+}
+// #endregion
+assert.ok(shown.includes("ORD-3 refunded"), shown.join("\n"));
+
 // #region redact
 import { redactor } from "@tenon/client/interceptors";
 

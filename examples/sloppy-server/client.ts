@@ -43,7 +43,7 @@ check("structured content alone is text for a model", await call("structured"), 
 check(
   "a wrong output names the path",
   await call("wrong_output"),
-  /^error: .*total: must be number, got "three"[\s\S]*three items$/,
+  /^error: .*total: must be a number, got "three"[\s\S]*three items$/,
 );
 check("an error keeps its text", await call("failing"), "error: rate limited");
 check("unknown content is described", await call("hologram"), /unknown type "hologram"/);

@@ -4,6 +4,7 @@ import { openDesk } from "./agent/desk.ts";
 import { openThreads } from "./agent/threads.ts";
 import { chat } from "./chat/chat.ts";
 import type { DeskFlags } from "./flags.ts";
+import { errorLog } from "./log-file.ts";
 import { offlineRules } from "./offline/rules.ts";
 import { reachServers } from "./run-servers.ts";
 import { stopOnSignals } from "./stop.ts";
@@ -34,6 +35,7 @@ export async function runChat(flags: DeskFlags): Promise<void> {
       threadId: flags.thread,
       user: USER,
       model: flags.model,
+      onError: errorLog(flags.data),
       signal: stop.signal,
     });
   } finally {

@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type EndpointReply, openaiEndpoint } from "../../../packages/agent/test/openai-endpoint.ts";
 import { dataDirectory, openChat, outbox, refunds } from "./desk.ts";
@@ -80,17 +82,26 @@ describe("a model behind an endpoint", () => {
     onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
     const { port } = server.address() as AddressInfo; // a TCP server that listens
     const args = ["--all", "--model", "openai-compatible:test", "--base-url", `http://127.0.0.1:${port}/v1`];
-    const chat = openChat(dataDirectory(), { args });
+    const data = dataDirectory();
+    const chat = openChat(data, { args });
     for (answer of answers) {
       await chat.sees("你> ");
       chat.say("你好");
       const text = await chat.sees(/(?:可以再试一次|助手：.*)。\n/);
       if (answer === "whole again") expect(text).toContain("助手：我在。");
-      else expect(text).toMatch(/\n这一轮没有完成：.{3,300}。可以再试一次。\n$/);
+      else expect(text).toMatch(/\n这一轮没有完成：.{3,300} \(reference [\da-f]{8}\)。可以再试一次。\n$/);
     }
     const { code, stdout, stderr } = await chat.say("quit").ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).not.toContain("\u001b");
+    // what went wrong stands in the log, under the reference the person was told
+    const references = [...stdout.matchAll(/\(reference (\w+)\)/g)].map(([, reference]) => reference);
+    expect(references).toHaveLength(4);
+    const log = readFileSync(join(data, "chat.log"), "utf8");
+    expect([...log.matchAll(/^\d{4}-\S+Z (\w{8}) /gm)].map(([, reference]) => reference)).toEqual(references);
+    expect(log).toMatch(/401 .*not an endpoint/);
+    expect(log).toMatch(/^ +at /m);
+    expect(stdout).not.toContain("not an endpoint");
   });
 
   it("that fails in the middle of a turn loses neither the question nor what was done", async () => {

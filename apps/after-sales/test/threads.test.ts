@@ -1,4 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { join } from "node:path";
+import { processHolder } from "@tenon/agent";
+import { openSqlite } from "@tenon/store/sqlite";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { openaiEndpoint } from "../../../packages/agent/test/openai-endpoint.ts";
 import { dataDirectory, openChat, refunds, talk } from "./desk.ts";
 
 const SMALL = "ORD-001 耳机坏了，请退款";
@@ -36,6 +40,51 @@ describe("an open question", () => {
     expect(second).toContain("需要审批 1/1：process_refund");
     expect(second).toContain("已于");
     expect(second).not.toContain("2499.00"); // was said after leaving
+    expect(refunds(data)).toEqual(["ORD-001"]);
+  });
+});
+
+describe("two questions of one message", () => {
+  it("are asked one after the other; leaving at the second keeps the answer to the first", async () => {
+    const calls = ["ORD-003", "ORD-002"].map((id) => {
+      return { id: `call_${id}`, name: "mcp_order_process_refund", args: { order_id: id, reason: "坏了" } };
+    });
+    await using endpoint = await openaiEndpoint([{ calls }, { text: "两笔都退好了。" }]);
+    const data = dataDirectory();
+    const args = ["--all", "--model", "openai-compatible:test", "--base-url", endpoint.baseUrl];
+    const left = await talk(data, ["都退款", "approve", "approve", "1", "quit"], { args });
+    expect(left.match(/调用 order\/process_refund/g)).toHaveLength(2); // each call is told once, not with every answer
+    expect(left).toContain("大额退款：确认为订单 ORD-003");
+    expect(left).toContain("大额退款：确认为订单 ORD-002");
+    expect(left.match(/这个问题会保留/g)).toHaveLength(1);
+    expect(refunds(data)).toEqual(["ORD-003"]);
+
+    const back = await talk(data, ["1", "quit"], { args });
+    expect(back).not.toContain("确认为订单 ORD-003");
+    expect(back).not.toContain("调用 order/process_refund");
+    expect(back).toContain("助手：两笔都退好了。");
+    expect(refunds(data)).toEqual(["ORD-003", "ORD-002"]);
+  });
+});
+
+describe("a thread that another window works on", () => {
+  it("is named, nobody is asked meanwhile, and the next message goes through", async () => {
+    const data = dataDirectory();
+    await talk(data, [SMALL]); // leaves a question open
+    const stores = openSqlite({ path: join(data, "leases.sqlite") });
+    onTestFinished(() => stores.close());
+    const taken = await stores.leases.acquire("thread:main", processHolder(), 60_000);
+    const chat = openChat(data);
+    await chat.sees("会话 main 正在另一个窗口处理中");
+    const text = await chat.sees("你> ");
+    expect(text).not.toContain("需要审批");
+    expect(text).not.toContain("这个问题会保留");
+    await stores.leases.release(taken.lease);
+    chat.say("查询订单ORD-002", "approve", "quit"); // the open question first, then the message
+    const { code, stdout } = await chat.ended;
+    expect(code).toBe(0);
+    expect(stdout.indexOf("退款已受理成功")).toBeGreaterThan(stdout.indexOf("需要审批 1/1"));
+    expect(stdout.indexOf("500.00 元")).toBeGreaterThan(stdout.indexOf("退款已受理成功"));
     expect(refunds(data)).toEqual(["ORD-001"]);
   });
 });

@@ -203,7 +203,11 @@ describe("answers that cannot be used are asked for again", () => {
     ["an unknown word", { decisions: [{ type: "ok" }] }, '"ok" is not allowed'],
     ["a decision that is not allowed", { decisions: [{ type: "respond", message: "x" }] }, "not allowed"],
     ["an edit without arguments", { decisions: [{ type: "edit" }] }, "edit needs editedAction"],
-    ["an edit that does not fit", { decisions: [edit({ amount: "x" })] }, "id is required; amount must be number"],
+    [
+      "an edit that does not fit",
+      { decisions: [edit({ amount: "x" })] },
+      'id: required, but missing; amount: must be a number, got "x"',
+    ],
     ["an edit of the name", { decisions: [edit({ id: "a" }, "mcp_shop_plain")] }, "not the tool"],
     ["the id of another approval", { approvalId: "x", decisions: [approve] }, "another approval"],
   ])("after %s", async (_name, value, error) => {

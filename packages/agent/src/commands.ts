@@ -40,7 +40,7 @@ export function copyToolMessage(
 
 /** What a command writes to the state, by key. */
 export function updateOf(command: Command): Record<string, unknown> {
-  if (Array.isArray(command.update)) return Object.fromEntries(command.update);
+  if (Array.isArray(command.update)) return Object.fromEntries(command.update.filter(Array.isArray));
   return isRecord(command.update) ? { ...command.update } : {};
 }
 

@@ -1,6 +1,6 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { isRecord } from "@tenon/core";
-import { checkArguments, describeArgumentIssues } from "./arguments.ts";
+import { checkArguments, describeWrong } from "./arguments.ts";
 import type { DecisionKind, GatedTool } from "./policy.ts";
 
 /** One tool call a person decides about. */
@@ -99,7 +99,7 @@ export function readDecision(given: unknown, { call, rule }: Gated): ApprovalDec
       }
       const issues = checkArguments(target.schema, args);
       return issues.length > 0
-        ? { problem: `the edited arguments do not fit: ${describeArgumentIssues(issues)}` }
+        ? { problem: `the edited arguments do not fit: ${describeWrong(issues)}` }
         : { type, editedAction: { name: target.name, args } };
     }
   }

@@ -12,8 +12,8 @@ export interface CallOrigin {
   readonly tool?: string;
 }
 
-/** What happens while an agent runs. */
-export type RunEvent =
+/** What happens in a run of a thread. */
+export type ThreadEvent =
   /** The model writes: a piece of its text. The first piece of a message id begins that message. */
   | { readonly type: "text"; readonly messageId: string; readonly delta: string }
   /** The model thinks aloud, where its provider tells. Not part of the answer. */
@@ -70,7 +70,11 @@ export type RunEvent =
   /** Values of the thread's state that are new or changed, messages apart: what commands and steps updated. */
   | { readonly type: "state"; readonly values: Readonly<Record<string, unknown>> }
   /** A person is about to be asked. */
-  | { readonly type: "question"; readonly question: Question }
+  | { readonly type: "question"; readonly question: Question };
+
+/** What happens while an agent is driven from question to question. */
+export type RunEvent =
+  | ThreadEvent
   /** These questions were answered elsewhere while the person here was thinking; their answers were dropped. */
   | { readonly type: "superseded"; readonly questions: readonly Question[] };
 

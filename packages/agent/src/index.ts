@@ -10,7 +10,7 @@ export type {
   Decider,
   ReviewConfig,
 } from "./decisions.ts";
-export type { CallOrigin, RunEvent } from "./events.ts";
+export type { CallOrigin, RunEvent, ThreadEvent } from "./events.ts";
 export type { ToolErrors } from "./failures.ts";
 export {
   type InteractiveInput,
@@ -113,6 +113,7 @@ export {
   streamRun,
 } from "./stream.ts";
 export type { StreamError } from "./stream-error.ts";
+export { type StreamInteractiveOptions, streamInteractive } from "./stream-interactive.ts";
 export type { RedactPlace, StreamRedactor } from "./stream-shape.ts";
 export type { ThreadOptions } from "./stream-thread.ts";
 export {

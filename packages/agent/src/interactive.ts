@@ -1,32 +1,18 @@
-import { type BaseMessage, type BaseMessageLike, HumanMessage } from "@langchain/core/messages";
-import { Command } from "@langchain/langgraph";
+import type { BaseMessage, BaseMessageLike } from "@langchain/core/messages";
 import { ConfigError, checkOptions } from "@tenon/core";
 import { messagesOf, type RunEvent } from "./events.ts";
-import {
-  type Answer,
-  type Question,
-  questionsOf,
-  type RunnableAgent,
-  readThread,
-  resumeValue,
-} from "./open-questions.ts";
+import { type Question, questionsOf, type RunnableAgent, readThread } from "./open-questions.ts";
 import { eventReader } from "./stream-reader.ts";
-import {
-  continueCut,
-  exclusiveOf,
-  replyOf,
-  runGraph,
-  type Thread,
-  type ThreadOptions,
-  wasCut,
-} from "./stream-thread.ts";
+import { runThread } from "./stream-run.ts";
+import { exclusiveOf, replyOf, type Thread, type ThreadOptions, wasCut } from "./stream-thread.ts";
+import { type Ask, turnOf } from "./turn.ts";
 
 /** How `runInteractive` reaches the person and the thread. */
 export interface InteractiveOptions extends ThreadOptions {
   /** Further keys of the state, sent together with the input. */
   readonly state?: Readonly<Record<string, unknown>>;
   /** Asks the person. Undefined leaves the question open and ends with status `"paused"`. */
-  readonly ask: (question: Question, signal: AbortSignal) => Promise<Answer | undefined> | Answer | undefined;
+  readonly ask: Ask;
   readonly onEvent?: (event: RunEvent) => void;
   /** Cancels the run; the thread can be continued later. */
   readonly signal?: AbortSignal;
@@ -84,81 +70,46 @@ export async function runInteractive(
   if (typeof options.threadId !== "string" || options.threadId === "") {
     throw new ConfigError("runInteractive needs options.threadId, the name of the conversation", { code: "no_thread" });
   }
-  const { threadId, ask } = options;
+  const { threadId, state } = options;
   const signal = options.signal ?? new AbortController().signal;
   const exclusive = exclusiveOf(options, signal, "runInteractive");
   const emit = options.onEvent ?? (() => {});
-  const thread: Thread = { agent, options, events: eventReader(agent), emit };
-  const read = () => readThread(agent, threadId);
+  const thread: Thread = {
+    agent,
+    options,
+    events: eventReader(agent), // one for all runs
+    emit: (event) => {
+      if (event.type !== "question") emit(event); // a question is told when its turn has come
+    },
+  };
+  const asked = new Map<string, Question>();
+  const turn = turnOf(input, (question) => {
+    signal.throwIfAborted();
+    asked.set(question.id, question);
+    emit({ type: "question", question });
+    return options.ask(question, signal);
+  });
 
-  async function resume(given: ReadonlyArray<{ question: Question; answer: Answer }>): Promise<void> {
-    const values = given.map(({ question, answer }) => ({ question, value: resumeValue(question, answer) }));
-    await exclusive(async (held) => {
-      const state = await read();
-      const open = new Set(questionsOf(state).map((question) => question.id));
-      const gone = values.filter(({ question }) => !open.has(question.id));
-      if (gone.length > 0) emit({ type: "superseded", questions: gone.map(({ question }) => question) });
-      const valid = values.filter(({ question }) => open.has(question.id));
-      if (valid.length === 0) return;
-      const map = Object.fromEntries(valid.map(({ question, value }) => [question.id, value]));
-      await runGraph(thread, new Command({ resume: map }), state, held);
-    });
+  let now = await readThread(agent, threadId);
+  const before = new Set(messagesOf(now.values).map((message) => message.id));
+  for (let unsent = false; ; ) {
+    const next = await turn.next({ questions: questionsOf(now), unsent, cut: wasCut(now) });
+    if (!next) break;
+    const work = { input: next.input, state, signal, exclusive, shown: (question: Question) => question };
+    const outcome = await runThread(thread, work);
+    const gone = outcome.dropped.flatMap((id) => asked.get(id) ?? []);
+    if (gone.length > 0) emit({ type: "superseded", questions: gone });
+    if (outcome.error !== undefined) throw outcome.error;
+    unsent = outcome.unsent;
+    now = outcome.thread ?? (await readThread(agent, threadId));
   }
 
-  /** Asks one question after the other; true when the person left one open. */
-  async function askAll(questions: readonly Question[]): Promise<boolean> {
-    const given: Array<{ question: Question; answer: Answer }> = [];
-    let paused = false;
-    for (const question of questions) {
-      signal.throwIfAborted();
-      emit({ type: "question", question });
-      const answer = await ask(question, signal);
-      if (answer === undefined) {
-        paused = true;
-        break;
-      }
-      given.push({ question, answer });
-    }
-    if (given.length > 0) await resume(given); // also when paused: what was answered must not be lost
-    return paused;
-  }
-
-  let pending: object | undefined;
-  if (typeof input === "string") pending = { ...options.state, messages: [new HumanMessage(input)] };
-  else if (input) pending = { ...options.state, messages: input.messages };
-
-  const before = new Set(messagesOf((await read()).values).map((message) => message.id));
-  let paused = false;
-  while (!paused) {
-    const seen = await read();
-    const questions = questionsOf(seen);
-    if (questions.length > 0) {
-      paused = await askAll(questions);
-      continue;
-    }
-    if (!wasCut(seen) && pending === undefined) break;
-    await exclusive(async (held) => {
-      const state = await read();
-      if (questionsOf(state).length > 0) return; // came up meanwhile: ask first
-      if (wasCut(state)) {
-        await continueCut(thread, state, held);
-        return;
-      }
-      if (pending === undefined) return;
-      const value = pending;
-      pending = undefined;
-      await runGraph(thread, value, state, held);
-    });
-  }
-
-  const state = await read();
-  const messages = messagesOf(state.values).filter((message) => !before.has(message.id));
-  const open = questionsOf(state);
+  const messages = messagesOf(now.values).filter((message) => !before.has(message.id));
   return {
-    status: paused ? "paused" : "done",
-    questions: open,
-    values: state.values as Record<string, unknown>, // a graph's state is an object by construction
+    status: turn.paused ? "paused" : "done",
+    questions: questionsOf(now),
+    values: now.values as Record<string, unknown>, // a graph's state is an object by construction
     messages,
-    reply: paused ? "" : replyOf(messages),
+    reply: turn.paused ? "" : replyOf(messages),
   };
 }

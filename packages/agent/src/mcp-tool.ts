@@ -3,7 +3,7 @@ import { DynamicStructuredTool, type ToolRunnableConfig } from "@langchain/core/
 import type { Command } from "@langchain/langgraph";
 import type { CatalogTool } from "@tenon/client";
 import { ExecutionError, isRecord, type JsonObject } from "@tenon/core";
-import { checkArguments, describeArgumentIssues } from "./arguments.ts";
+import { checkArguments, describeWrong } from "./arguments.ts";
 import { insideCreateAgent } from "./checkpoint.ts";
 import { endRun, type ToolErrors } from "./failures.ts";
 import { failureMessage, type MessageOrigin, settled } from "./messages.ts";
@@ -89,7 +89,7 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     const input = isRecord(given) ? this.toWire(given) : given;
     const issues = checkArguments(this.inputSchema, input);
     if (issues.length > 0) {
-      const text = `Invalid arguments for ${this.name}: ${describeArgumentIssues(issues)}. Correct them and call again.`;
+      const text = `Invalid arguments for ${this.name}: ${describeWrong(issues)}. Correct them and call again.`;
       const error = new ExecutionError(text, { code: "invalid_arguments", maybeExecuted: false, data: { issues } });
       const id = callIdOf(arg, config);
       if (id === undefined) throw error;

@@ -79,7 +79,7 @@ describe("the offline model", () => {
 describe("/tool", () => {
   it("calls a tool and replies with its text", async () => {
     expect((await chat(new OfflineModel(), '/tool mcp_shop_add {"a": 4}')).at(-1)?.text).toBe("sum 4");
-    expect((await chat(new OfflineModel(), "/tool mcp_shop_add")).at(-1)?.text).toContain("a is required");
+    expect((await chat(new OfflineModel(), "/tool mcp_shop_add")).at(-1)?.text).toContain("a: required, but missing");
   });
 
   it.each([

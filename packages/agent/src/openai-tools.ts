@@ -1,6 +1,6 @@
 import { type CatalogTool, type Client, renderText, type ToolResult, type ToolRuntime } from "@tenon/client";
 import { ConfigError, checkOptions, didYouMean, isRecord, type JsonObject, TenonError } from "@tenon/core";
-import { checkArguments, describeArgumentIssues } from "./arguments.ts";
+import { checkArguments, describeWrong } from "./arguments.ts";
 import { EMPTY_FAILURE, EMPTY_RESULT, failureText } from "./messages.ts";
 import { type ModelProvider, modelSchemaOf, restoreArguments } from "./provider-schemas/index.ts";
 
@@ -99,7 +99,9 @@ export function readCall(tools: readonly CatalogTool[], call: OpenAIToolCall, pr
   const args = restoreArguments(entry.inputSchema, given, modelSchemaOf(entry.inputSchema, provider).wireNames);
   const issues = checkArguments(entry.inputSchema, args);
   if (issues.length === 0) return { entry, args };
-  return { problem: `Invalid arguments for ${name}: ${describeArgumentIssues(issues)}. Correct them and call again.` };
+  return {
+    problem: `Invalid arguments for ${name}: ${describeWrong(issues)}. Correct them and call again.`,
+  };
 }
 
 /** What a call came to, for the model and for a screen. */

@@ -41,7 +41,7 @@ function typesOf(schema: JsonObject): string[] | undefined {
 function partsOf(root: JsonObject, schema: unknown, depth = 0): JsonObject[] {
   if (!isRecord(schema) || depth > MAX_DEPTH) return [];
   const own = schema as JsonObject; // part of a JSON Schema document
-  const target = typeof own.$ref === "string" ? resolvePointer(root, own.$ref) : undefined;
+  const target = resolvePointer(root, own.$ref);
   const all = Array.isArray(own.allOf) ? own.allOf : [];
   return [own, ...[target, ...all].flatMap((part) => partsOf(root, part, depth + 1))];
 }

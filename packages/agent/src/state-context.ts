@@ -1,4 +1,4 @@
-import { getConfig, getCurrentTaskInput, isCommand } from "@langchain/langgraph";
+import { type Command, getConfig, getCurrentTaskInput, isCommand } from "@langchain/langgraph";
 import {
   ConfigError,
   ContractError,
@@ -13,7 +13,8 @@ import {
   type Schema,
 } from "@tenon/core";
 import { type AgentMiddleware, createMiddleware } from "langchain";
-import { checkArguments, describeArgumentIssues } from "./arguments.ts";
+import { checkArguments, describeWrong } from "./arguments.ts";
+import { updateOf } from "./commands.ts";
 import { fitValue, wrongValue } from "./state-context-fit.ts";
 import { traceIdOf } from "./state-context-trace.ts";
 import { isPrivateKey } from "./stream-reader.ts";
@@ -80,12 +81,6 @@ function missing(field: string): ContractError {
   });
 }
 
-/** The pairs of key and value of a command's update. */
-function updateOf(update: unknown): Array<[string, unknown]> {
-  if (Array.isArray(update)) return update.filter(Array.isArray).map(([key, value]) => [String(key), value]);
-  return isRecord(update) ? Object.entries(update) : [];
-}
-
 /**
  * Maps the state of a graph to the context of a contract: takes the fields the schema declares, converts what JSON has no
  * kind for where the schema says what it should be, refuses everything else by name and path, and adds `trace_id`, with which
@@ -126,11 +121,12 @@ export function stateContext(given: Schema | JsonObject, options: StateContextOp
     for (const field of requiredIn(schema)) {
       if (context[field] === undefined || context[field] === "") throw missing(field);
     }
-    const issues = checkArguments(schema, context);
+    // what is in a state is not repeated
+    const issues = checkArguments(schema, context, { whole: "context", shown: undefined });
     if (issues[0]) {
-      throw new ContractError(`The context does not fit its contract: ${describeArgumentIssues(issues)}`, {
+      throw new ContractError(`The context does not fit its contract: ${describeWrong(issues)}`, {
         code: "invalid_context_value",
-        data: { reason: "invalid_context_value", field: issues[0].field },
+        data: { reason: "invalid_context_value", field: issues[0].path || "context" },
       });
     }
     const bytes = Buffer.byteLength(canonicalJson(context));
@@ -143,8 +139,8 @@ export function stateContext(given: Schema | JsonObject, options: StateContextOp
   }
 
   /** What a command is about to write: a value that can never be JSON must not reach a checkpoint. */
-  function checkUpdate(update: unknown): void {
-    for (const [key, value] of updateOf(update)) {
+  function checkUpdate(command: Command): void {
+    for (const [key, value] of Object.entries(updateOf(command))) {
       if (!declared.includes(key) || isPrivateKey(key) || Object.hasOwn(fields, key) || value === undefined) continue;
       neverJson(value, key);
     }
@@ -169,7 +165,7 @@ export function stateContext(given: Schema | JsonObject, options: StateContextOp
       wrapToolCall: async (request, handler) => {
         of(getCurrentTaskInput(), scopeNow());
         const outcome = await handler(request);
-        if (isCommand(outcome)) checkUpdate(outcome.update);
+        if (isCommand(outcome)) checkUpdate(outcome);
         return outcome;
       },
     }),

@@ -20,8 +20,8 @@ export interface EventBuffer<E extends Buffered> {
 const MERGED = new Set(["text", "reasoning", "call-args"]);
 
 /**
- * A buffer that a slow reader cannot make grow with the chatter of servers: of each call only the newest unread progress is
- * kept, above half of `capacity` unread pieces of one text become one piece of at most `maxText` UTF-16 units, and at
+ * A buffer that a slow reader cannot make grow with the chatter of servers: above half of `capacity` a call's new progress
+ * takes the place of its last unread one, and pieces of one text become one piece of at most `maxText` UTF-16 units; at
  * `capacity` the oldest log lines go. Everything else is never lost; there is only so much of it in a run.
  */
 export function eventBuffer<E extends Buffered>(capacity: number, maxText: number): EventBuffer<E> {
@@ -42,12 +42,13 @@ export function eventBuffer<E extends Buffered>(capacity: number, maxText: numbe
     const place = newest.get(key);
     const waiting = place === undefined ? undefined : queue.get(place);
     if (place === undefined || waiting === undefined) return false;
+    if (queue.size < capacity / 2) return false; // the reader keeps up: everything is told as it came
     if (event.type === "progress") {
       queue.set(place, event);
       return true;
     }
     const delta = `${waiting.delta ?? ""}${event.delta ?? ""}`;
-    if (queue.size < capacity / 2 || delta.length > maxText) return false;
+    if (delta.length > maxText) return false;
     queue.set(place, { ...waiting, delta });
     return true;
   }

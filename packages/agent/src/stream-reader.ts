@@ -1,6 +1,6 @@
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { digest, isRecord } from "@tenon/core";
-import { type CallOrigin, messagesOf, type RunEvent } from "./events.ts";
+import { type CallOrigin, messagesOf, type ThreadEvent } from "./events.ts";
 import { type McpToolMetadata, mcpMetadata } from "./mcp-tool.ts";
 import type { McpArtifact } from "./messages.ts";
 import type { RunnableAgent } from "./open-questions.ts";
@@ -10,9 +10,12 @@ export const STREAM_MODES = ["messages", "tools", "updates", "custom", "values"]
 
 /** Turns the chunks of an agent's stream into events, each said once although LangGraph repeats some after a pause. */
 export interface EventReader {
-  /** Everything already in the state is old news. */
-  begin(values: unknown): void;
-  read(mode: string, chunk: unknown): RunEvent[];
+  /**
+   * Everything already in the state is old news.
+   * @param suspended ids of the calls that have begun and wait for a person
+   */
+  begin(values: unknown, suspended?: readonly string[]): void;
+  read(mode: string, chunk: unknown): ThreadEvent[];
 }
 
 function originsOf(agent: RunnableAgent): ReadonlyMap<string, McpToolMetadata> {
@@ -94,16 +97,16 @@ export function eventReader(agent: RunnableAgent): EventReader {
     return mcp ? { name, server: mcp.server, tool: mcp.tool } : { name };
   }
 
-  function begin(messageId: string, toolCallId: string, name: string): RunEvent[] {
+  function begin(messageId: string, toolCallId: string, name: string): ThreadEvent[] {
     if (begun.has(toolCallId)) return [];
     begun.add(toolCallId);
     return [{ type: "call-start", toolCallId, messageId, ...origin(name) }];
   }
 
   /** Pieces of calls; a piece is told apart by its index, and only the first has an id and a name. */
-  function pieces(message: AIMessage, messageId: string): RunEvent[] {
+  function pieces(message: AIMessage, messageId: string): ThreadEvent[] {
     if (!("tool_call_chunks" in message) || !Array.isArray(message.tool_call_chunks)) return [];
-    return message.tool_call_chunks.flatMap((piece): RunEvent[] => {
+    return message.tool_call_chunks.flatMap((piece): ThreadEvent[] => {
       const place = `${messageId} ${piece.index ?? piece.id ?? ""}`;
       if (typeof piece.id === "string" && piece.id !== "") callOf.set(place, piece.id);
       const toolCallId = callOf.get(place);
@@ -114,11 +117,11 @@ export function eventReader(agent: RunnableAgent): EventReader {
     });
   }
 
-  function speech(chunk: unknown): RunEvent[] {
+  function speech(chunk: unknown): ThreadEvent[] {
     const [message, meta] = Array.isArray(chunk) ? chunk : [];
     if (!isAI(message) || (message.id !== undefined && known.has(message.id)) || insideTool(meta)) return [];
     const messageId = message.id ?? "message";
-    const events: RunEvent[] = [];
+    const events: ThreadEvent[] = [];
     const thought = reasoningOf(message);
     if (thought !== "") events.push({ type: "reasoning", messageId, delta: thought });
     if (message.text !== "") events.push({ type: "text", messageId, delta: message.text });
@@ -126,9 +129,9 @@ export function eventReader(agent: RunnableAgent): EventReader {
     return [...events, ...pieces(message, messageId)];
   }
 
-  function completed(message: AIMessage): RunEvent[] {
+  function completed(message: AIMessage): ThreadEvent[] {
     const messageId = message.id ?? "message";
-    const events: RunEvent[] = [];
+    const events: ThreadEvent[] = [];
     if (spoken.delete(messageId)) events.push({ type: "text-end", messageId });
     if (message.id !== undefined) known.add(message.id);
     const calls = (message.tool_calls ?? []).map((call) => ({ ...call, problem: undefined }));
@@ -144,7 +147,7 @@ export function eventReader(agent: RunnableAgent): EventReader {
     return events;
   }
 
-  function start(chunk: unknown): RunEvent[] {
+  function start(chunk: unknown): ThreadEvent[] {
     if (!isRecord(chunk) || chunk.event !== "on_tool_start") return [];
     const { toolCallId, name, input } = chunk;
     if (typeof toolCallId !== "string" || started.has(toolCallId)) return [];
@@ -152,7 +155,7 @@ export function eventReader(agent: RunnableAgent): EventReader {
     return [{ type: "tool-start", toolCallId, ...origin(String(name)), args: argsOf(input) }];
   }
 
-  function answered(message: ToolMessage): RunEvent[] {
+  function answered(message: ToolMessage): ThreadEvent[] {
     const { tool_call_id: toolCallId, name, text, artifact } = message;
     if (ended.has(toolCallId)) return [];
     ended.add(toolCallId);
@@ -171,7 +174,7 @@ export function eventReader(agent: RunnableAgent): EventReader {
     ];
   }
 
-  function updates(chunk: unknown): RunEvent[] {
+  function updates(chunk: unknown): ThreadEvent[] {
     if (!isRecord(chunk)) return [];
     return Object.values(chunk).flatMap((update) => [
       ...messagesIn(update, isAI).flatMap(completed),
@@ -179,10 +182,10 @@ export function eventReader(agent: RunnableAgent): EventReader {
     ]);
   }
 
-  function custom(chunk: unknown): RunEvent[] {
+  function custom(chunk: unknown): ThreadEvent[] {
     if (!isRecord(chunk) || (chunk.type !== "mcp_progress" && chunk.type !== "mcp_log")) return [];
     const type = chunk.type === "mcp_progress" ? "progress" : "log";
-    return [{ ...chunk, type } as unknown as RunEvent]; // McpStreamChunk and these two events differ in `type` only
+    return [{ ...chunk, type } as unknown as ThreadEvent]; // McpStreamChunk and these two events differ in `type` only
   }
 
   /** The keys whose values are not as they were when last looked at. */
@@ -198,12 +201,12 @@ export function eventReader(agent: RunnableAgent): EventReader {
     return Object.fromEntries(entries);
   }
 
-  function state(chunk: unknown): RunEvent[] {
+  function state(chunk: unknown): ThreadEvent[] {
     const values = changed(chunk);
     return Object.keys(values).length > 0 ? [{ type: "state", values }] : [];
   }
 
-  const readers: Record<string, (chunk: unknown) => RunEvent[]> = {
+  const readers: Record<string, (chunk: unknown) => ThreadEvent[]> = {
     messages: speech,
     tools: start,
     updates,
@@ -211,8 +214,9 @@ export function eventReader(agent: RunnableAgent): EventReader {
     values: state,
   };
   return {
-    begin(values) {
+    begin(values, suspended = []) {
       changed(values);
+      for (const id of suspended) started.add(id);
       for (const message of messagesOf(values)) {
         if (message.id !== undefined) known.add(message.id);
         if (isTool(message)) ended.add(message.tool_call_id);

@@ -1,26 +1,26 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { ConfigError, isRecord, TenonError } from "@tenon/core";
-import { messagesOf, type RunEvent } from "./events.ts";
+import { messagesOf } from "./events.ts";
 import {
   type Answer,
   type Question,
   questionsOf,
-  type RunnableAgent,
   readThread,
   resumeValue,
+  type ThreadState,
 } from "./open-questions.ts";
-import type { EndState, StreamAnswer, StreamInput, StreamOptions } from "./stream.ts";
-import { eventReader } from "./stream-reader.ts";
+import type { EndState, StreamAnswer, StreamInput } from "./stream.ts";
 import { withoutRedaction } from "./stream-shape.ts";
-import { continueCut, exclusiveOf, replyOf, runGraph, type Thread, wasCut } from "./stream-thread.ts";
+import { continueCut, type Exclusive, replyOf, runGraph, type Thread, wasCut } from "./stream-thread.ts";
 
-/** One run of a thread, and where its events go. */
+/** One run of a thread. */
 export interface RunWork {
   readonly input: StreamInput;
-  readonly options: StreamOptions;
+  /** Further keys of the state, sent together with a message. */
+  readonly state?: Readonly<Record<string, unknown>> | undefined;
   readonly signal: AbortSignal;
-  readonly emit: (event: RunEvent) => void;
+  readonly exclusive: Exclusive;
   /** A question as its reader saw it, without secrets. */
   readonly shown: (question: Question) => Question;
 }
@@ -31,6 +31,12 @@ export interface Outcome {
   readonly questions: readonly Question[];
   readonly reply?: string;
   readonly error?: unknown;
+  /** Ids of answers that were dropped, since no such question is open. */
+  readonly dropped: readonly string[];
+  /** The message was not sent, since questions are open. */
+  readonly unsent: boolean;
+  /** The thread as it is now, unless the run was aborted or it cannot be read. */
+  readonly thread?: ThreadState;
 }
 
 /** Whether an answer is meant for the asking that is open now, as far as it says. */
@@ -57,12 +63,12 @@ function restored(question: Question, shown: Question, answer: Answer): Answer {
  * Runs what is due on a thread: the answers that were given, else the rest of a run that was cut and then the input.
  * Errors of the run are in the outcome, together with the state they left.
  */
-export async function runThread(agent: RunnableAgent, work: RunWork): Promise<Outcome> {
-  const { input, options, signal, emit } = work;
-  const { threadId } = options;
-  const exclusive = exclusiveOf(options, signal, "streamRun");
-  const thread: Thread = { agent, options, events: eventReader(agent), emit };
-  const read = () => readThread(agent, threadId);
+export async function runThread(thread: Thread, work: RunWork): Promise<Outcome> {
+  const { input, signal, exclusive } = work;
+  const { agent, emit } = thread;
+  const read = () => readThread(agent, thread.options.threadId);
+  let dropped: readonly string[] = [];
+  let unsent = false;
 
   async function answer(answers: readonly StreamAnswer[], held: AbortSignal): Promise<void> {
     const state = await read();
@@ -74,27 +80,18 @@ export async function runThread(agent: RunnableAgent, work: RunWork): Promise<Ou
       if (!question || !fits(question, given)) gone.push(given.id);
       else values[question.id] = resumeValue(question, restored(question, work.shown(question), given));
     }
+    dropped = gone;
     if (Object.keys(values).length > 0) await runGraph(thread, new Command({ resume: values }), state, held);
-    if (gone.length === 0) return;
-    throw new ConfigError(
-      `${gone.length} of ${answers.length} answers were dropped: no such question is open on thread "${threadId}" ` +
-        `(${gone.join(", ").slice(0, 200)}). It was answered elsewhere, or asked again.`,
-      { code: "superseded" },
-    );
   }
 
   async function begin(held: AbortSignal): Promise<void> {
     let state = await read();
-    if (wasCut(state)) state = await continueCut(thread, state, held);
+    while (wasCut(state)) state = await continueCut(thread, state, held);
     if (input === undefined || (typeof input === "object" && "resume" in input)) return;
-    if (questionsOf(state).length > 0) {
-      throw new ConfigError(
-        `The message was not sent, since thread "${threadId}" waits for an answer. Answer with { resume: [ … ] } first.`,
-        { code: "questions_open" },
-      );
-    }
+    unsent = questionsOf(state).length > 0;
+    if (unsent) return;
     const messages = typeof input === "string" ? [new HumanMessage(input)] : input.messages;
-    await runGraph(thread, { ...options.state, messages }, state, held);
+    await runGraph(thread, { ...work.state, messages }, state, held);
   }
 
   let error: unknown;
@@ -105,14 +102,31 @@ export async function runThread(agent: RunnableAgent, work: RunWork): Promise<Ou
   } catch (thrown) {
     error = thrown ?? new TenonError("The run threw nothing at all", { code: "unexpected" });
   }
-  if (signal.aborted) return { state: "aborted", questions: [] };
+  if (signal.aborted) return { state: "aborted", questions: [], error, dropped, unsent };
   const state = await read().catch((cause: unknown) => {
     error ??= cause;
     return undefined;
   });
   const questions = state ? questionsOf(state) : [];
   for (const question of questions) emit({ type: "question", question });
-  if (questions.length > 0) return { state: "waiting", questions, error };
-  if (error !== undefined) return { state: "failed", questions, error };
-  return { state: "done", questions, reply: replyOf(messagesOf(state?.values)) };
+  const outcome = { questions, error, dropped, unsent, ...(state && { thread: state }) };
+  if (questions.length > 0) return { ...outcome, state: "waiting" };
+  if (error !== undefined || dropped.length > 0 || unsent) return { ...outcome, state: "failed" };
+  return { ...outcome, state: "done", reply: replyOf(messagesOf(state?.values)) };
+}
+
+/** Why a run did less than it was asked to, if it did. */
+export function shortfallOf({ dropped, unsent }: Outcome, threadId: string): ConfigError | undefined {
+  if (unsent) {
+    return new ConfigError(
+      `The message was not sent, since thread "${threadId}" waits for an answer. Answer with { resume: [ … ] } first.`,
+      { code: "questions_open" },
+    );
+  }
+  if (dropped.length === 0) return undefined;
+  return new ConfigError(
+    `${dropped.length} of the answers ${dropped.length === 1 ? "was" : "were"} dropped: no such question is open on thread ` +
+      `"${threadId}" (${dropped.join(", ").slice(0, 200)}). It was answered elsewhere, or asked again.`,
+    { code: "superseded" },
+  );
 }

@@ -1,4 +1,4 @@
-import type { RunEvent } from "./events.ts";
+import type { ThreadEvent } from "./events.ts";
 import type { Question, QuestionAction } from "./open-questions.ts";
 import { boundRecord, boundValue, cutText, splitText } from "./stream-bounds.ts";
 
@@ -15,7 +15,7 @@ export interface RedactPlace {
 export type StreamRedactor = (value: unknown, place: RedactPlace) => unknown;
 
 /** An event that may have been cut to size: values left out, texts shortened. */
-export type Shaped = RunEvent & { readonly truncated?: boolean };
+export type Shaped = ThreadEvent & { readonly truncated?: boolean };
 
 export interface ShapeOptions {
   readonly redact: StreamRedactor | undefined;
@@ -31,7 +31,7 @@ const QUESTION_ROOM = 4;
 type Call = Pick<QuestionAction, "server" | "tool" | "toolCallId">;
 
 /** Makes events fit to leave the process: secrets out, sizes bounded, JSON throughout. */
-export function shaper({ redact, maxText, onRedactError }: ShapeOptions): (event: RunEvent) => Shaped[] {
+export function shaper({ redact, maxText, onRedactError }: ShapeOptions): (event: ThreadEvent) => Shaped[] {
   function clean(value: unknown, kind: RedactPlace["kind"], call: Call = {}): unknown {
     if (!redact) return value;
     const { server, tool, toolCallId } = call;
@@ -113,10 +113,6 @@ export function shaper({ redact, maxText, onRedactError }: ShapeOptions): (event
       }
       case "question":
         return [question(event.question)];
-      case "superseded":
-        return [
-          { ...event, questions: event.questions.map((item) => (question(item) as { question: Question }).question) },
-        ];
       case "text-end":
       case "call-start":
         return [event];

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { ConfigError, TenonError } from "@tenon/core";
 import type { LeaseStore } from "@tenon/store";
-import type { RunEvent } from "./events.ts";
+import type { ThreadEvent } from "./events.ts";
 import { DURABILITY, runnerOf } from "./invoke.ts";
 import { type ThreadLeaseOptions, withThreadLease } from "./lease.ts";
 import { questionsOf, type RunnableAgent, readThread, type ThreadState } from "./open-questions.ts";
@@ -59,14 +59,15 @@ export interface Thread {
   readonly agent: RunnableAgent;
   readonly options: ThreadOptions;
   readonly events: EventReader;
-  readonly emit: (event: RunEvent) => void;
+  readonly emit: (event: ThreadEvent) => void;
 }
 
 /** Runs the graph once with `value`: an input, a Command, or null to go on. `held` stops it. */
 export async function runGraph(thread: Thread, value: unknown, state: ThreadState, held: AbortSignal): Promise<void> {
   const { agent, options, events, emit } = thread;
   held.throwIfAborted();
-  events.begin(state.values);
+  const suspended = questionsOf(state).flatMap((open) => (open.kind === "elicitation" ? [open.toolCallId] : []));
+  events.begin(state.values, suspended);
   const runner = runnerOf(agent, state.values);
   // LangGraph never takes its listeners off a signal again, and a person's signal lives as long as they talk
   const own = new AbortController();

@@ -5,9 +5,10 @@ import type { Answer, RunnableAgent } from "./open-questions.ts";
 import { cutText } from "./stream-bounds.ts";
 import { eventBuffer } from "./stream-buffer.ts";
 import { type StreamError, toStreamError } from "./stream-error.ts";
-import { type Outcome, type RunWork, runThread } from "./stream-run.ts";
+import { eventReader } from "./stream-reader.ts";
+import { type Outcome, type RunWork, runThread, shortfallOf } from "./stream-run.ts";
 import { type Shaped, type StreamRedactor, shaper } from "./stream-shape.ts";
-import { exclusiveOf, type ThreadOptions } from "./stream-thread.ts";
+import { exclusiveOf, type Thread, type ThreadOptions } from "./stream-thread.ts";
 
 /** How a run ended. `"waiting"`: a person is asked; resume the thread with the answer. */
 export type EndState = "done" | "waiting" | "failed" | "aborted";
@@ -85,7 +86,8 @@ export interface RunStream extends AsyncIterableIterator<StreamEvent> {
   readonly runId: string;
 }
 
-const OPTIONS =
+/** The keys of `StreamOptions`. */
+export const STREAM_OPTIONS: readonly string[] =
   "threadId runId firstSeq context state signal leases lease exclusive recursionLimit redact buffer maxText onError".split(
     " ",
   );
@@ -96,12 +98,16 @@ function toStderr(error: unknown, reference: string): void {
   process.stderr.write(`tenon: run failed (reference ${reference}): ${error instanceof Error ? error.stack : error}\n`);
 }
 
-function check(options: StreamOptions): void {
-  checkOptions(options, OPTIONS, "streamRun(agent, input, options)");
+/**
+ * @param where how the function is called in a message
+ * @throws ConfigError `code: "unknown_option"`, `"no_thread"`, `"two_locks"` or `"invalid_option"`
+ */
+export function checkStreamOptions(options: StreamOptions, keys: readonly string[], where: string): void {
+  checkOptions(options, keys, `${where}(agent, input, options)`);
   if (typeof options.threadId !== "string" || options.threadId === "") {
-    throw new ConfigError("streamRun needs options.threadId, the name of the conversation", { code: "no_thread" });
+    throw new ConfigError(`${where} needs options.threadId, the name of the conversation`, { code: "no_thread" });
   }
-  exclusiveOf(options, new AbortController().signal, "streamRun"); // throws now, not in the stream
+  exclusiveOf(options, new AbortController().signal, where); // throws now, not in the stream
   for (const [key, least] of [
     ["buffer", 1],
     ["maxText", 64],
@@ -109,7 +115,7 @@ function check(options: StreamOptions): void {
   ] as const) {
     const given = options[key];
     if (given !== undefined && !(Number.isSafeInteger(given) && given >= least)) {
-      throw new ConfigError(`streamRun's ${key} is a whole number of at least ${least}; given ${given}`, {
+      throw new ConfigError(`${where}'s ${key} is a whole number of at least ${least}; given ${given}`, {
         code: "invalid_option",
       });
     }
@@ -144,7 +150,7 @@ async function overdue(signal: AbortSignal, done: AbortSignal): Promise<void> {
  * }
  */
 export function streamRun(agent: RunnableAgent, input: StreamInput, options: StreamOptions): RunStream {
-  check(options);
+  checkStreamOptions(options, STREAM_OPTIONS, "streamRun");
   const { threadId, runId = randomUUID(), firstSeq = 1, maxText = 16_384, onError = toStderr } = options;
   const buffer = eventBuffer<Body & { timestamp: number }>(options.buffer ?? 512, maxText);
   const push = (body: Body): void => buffer.push({ ...body, timestamp: Date.now() });
@@ -165,7 +171,7 @@ export function streamRun(agent: RunnableAgent, input: StreamInput, options: Str
     push({ type: "error", error });
   }
 
-  function end({ state, questions, reply }: Outcome): void {
+  function end({ state, questions, reply }: Pick<Outcome, "state" | "questions" | "reply">): void {
     const { value, truncated } = cutText(reply ?? "", maxText);
     push({
       type: "end",
@@ -180,13 +186,19 @@ export function streamRun(agent: RunnableAgent, input: StreamInput, options: Str
   async function run(): Promise<void> {
     const done = new AbortController();
     let over = false; // what a run that does not stop says later is not told
-    const work: RunWork = {
-      input,
+    const thread: Thread = {
+      agent,
       options,
-      signal,
+      events: eventReader(agent),
       emit: (event) => {
         if (!over) for (const body of shape(event)) push(body);
       },
+    };
+    const work: RunWork = {
+      input,
+      state: options.state,
+      signal,
+      exclusive: exclusiveOf(options, signal, "streamRun"),
       shown: (question) => {
         const [shaped] = shape({ type: "question", question });
         return shaped?.type === "question" ? shaped.question : question;
@@ -194,10 +206,12 @@ export function streamRun(agent: RunnableAgent, input: StreamInput, options: Str
     };
     try {
       push({ type: "run-start", resumed: typeof input === "object" && "resume" in input });
-      const late = overdue(signal, done.signal).then((): Outcome => ({ state: "aborted", questions: [] }));
-      const outcome = await Promise.race([runThread(agent, work), late]);
+      const aborted: Outcome = { state: "aborted", questions: [], dropped: [], unsent: false };
+      const late = overdue(signal, done.signal).then(() => aborted);
+      const outcome = await Promise.race([runThread(thread, work), late]);
       over = true;
-      if (outcome.error !== undefined) fail(outcome.error);
+      const problem = outcome.error ?? shortfallOf(outcome, threadId);
+      if (problem !== undefined && outcome.state !== "aborted") fail(problem);
       end(outcome);
     } catch (error) {
       over = true;

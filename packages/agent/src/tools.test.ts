@@ -65,7 +65,7 @@ describe("arguments that do not fit", () => {
     const { client, message } = await callOne(add, { a: "x", c: 1 });
     expect(message.status).toBe("error");
     expect(message.content).toBe(
-      "Invalid arguments for mcp_shop_tool: b is required; c is not an argument of this tool; a must be number. Correct them and call again.",
+      'Invalid arguments for mcp_shop_tool: b: required, but missing; c: unknown property; did you mean "b"?; a: must be a number, got "x". Correct them and call again.',
     );
     expect(client.sent).toEqual([]);
   });

@@ -261,7 +261,7 @@ describe("a person decides about dangerous calls", () => {
     expect(errors).toEqual([
       undefined,
       expect.stringContaining('"approve" is not allowed'),
-      expect.stringContaining("n must be"),
+      expect.stringContaining("n: must be"),
     ]);
     expect(toolTexts(messages)).toEqual(['{"n":7}']);
   });

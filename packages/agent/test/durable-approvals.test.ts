@@ -237,7 +237,7 @@ describe("an edit that names another tool", () => {
   it("is checked by that tool's schema, runs that tool, and the record keeps what was proposed", async () => {
     const { open, resume, client } = await setUp({ policy: { "shop/refund": { renameTo: ["shop/exchange"] } } });
     await resume(edited("mcp_shop_exchange", { id: "o1" }));
-    expect((await open())?.error).toContain("order is required");
+    expect((await open())?.error).toContain("order: required, but missing");
     const result = await resume(edited("shop/exchange", { order: "o1" }));
     expect(result.messages.at(-1)?.text).toBe("done: success=exchanged o1");
     expect(client.sent.map((leg) => leg.tool)).toEqual(["exchange"]);

@@ -38,7 +38,8 @@ const args: Record<Kind, Record<string, unknown>> = {
 };
 const shown: Record<Kind, RegExp> = {
   "tool error": /^there is no order o9$/,
-  "argument error": /^Invalid arguments for mcp_shop_find: id must be string\. Correct them and call again\.$/,
+  "argument error":
+    /^Invalid arguments for mcp_shop_find: id: must be a string, got 7\. Correct them and call again\.$/,
   "connection error": /shop/,
 };
 const thrown: Record<Kind, [new (...args: never[]) => TenonError, string | RegExp]> = {

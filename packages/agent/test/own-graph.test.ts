@@ -1,4 +1,4 @@
-import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command, MemorySaver, MessagesAnnotation, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { describe, expect, it } from "vitest";
@@ -70,9 +70,29 @@ describe("in a graph of one's own", () => {
       types.push(event.type);
       if (event.type === "end") expect(event).toMatchObject({ state: "done", reply: "paid bob" });
     }
-    expect(types).toEqual(
-      "run-start call-start call-end tool-start question end run-start tool-start tool-end end".split(" "),
-    );
+    expect(types).toEqual("run-start call-start call-end tool-start question end run-start tool-end end".split(" "));
+  });
+
+  it("is continued at every place where it stops by itself, before a message is sent", async () => {
+    const say = (text: string) => () => ({ messages: [new AIMessage(text)] });
+    const graph = new StateGraph(MessagesAnnotation)
+      .addNode("a", say("a"))
+      .addNode("b", say("b"))
+      .addNode("c", say("c"))
+      .addEdge("__start__", "a")
+      .addEdge("a", "b")
+      .addEdge("b", "c")
+      .compile({ checkpointer: new MemorySaver(), interruptBefore: ["b", "c"] });
+    const said = async () => {
+      const { values } = await graph.getState({ configurable: { thread_id: "t" } });
+      return values.messages.map(({ text }: BaseMessage) => text).join(" ");
+    };
+    for await (const event of streamRun(graph, "one", { threadId: "t" })) expect(event.type).not.toBe("error");
+    expect(await said()).toBe("one a");
+    for await (const event of streamRun(graph, "two", { threadId: "t" })) expect(event.type).not.toBe("error");
+    expect(await said()).toBe("one a b c two a");
+    await runInteractive(graph, "three", { threadId: "t", ask: () => undefined });
+    expect(await said()).toBe("one a b c two a b c three a b c");
   });
 
   it("a goto goes to the graph's own steps", async () => {

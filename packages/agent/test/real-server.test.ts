@@ -187,7 +187,7 @@ describe("an agent with a real server over HTTP", () => {
         : { answers: Object.fromEntries(Object.keys(question.questions).map((key) => [key, { action: "decline" }])) };
     const result = await drive("go", { ask: decline });
     expect(result.reply).toMatch(
-      /error=the person said no \| error=Invalid arguments for mcp_shop_refund: amount must/,
+      /error=the person said no \| error=Invalid arguments for mcp_shop_refund: amount: must/,
     );
     expect(effects).toEqual(["quote o1"]);
   });

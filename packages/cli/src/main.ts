@@ -1,9 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
-import { Command } from "commander";
+import { run } from "./program.ts";
 
-const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
-  version: string;
-}; // our own manifest
-
-await new Command("tenon").description("The command line of Tenon.").version(version).parseAsync();
+process.exitCode = await run(process.argv.slice(2));

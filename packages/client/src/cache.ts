@@ -1,5 +1,4 @@
-import { digest } from "@tenon/core";
-import { jsonSize } from "./size.ts";
+import { digest, jsonSize } from "@tenon/core";
 
 const MAX_ENTRIES = 512;
 /** Bytes kept per server, about. */
@@ -24,11 +23,18 @@ export function freshnessOf(raw: Readonly<Record<string, unknown>>): Freshness {
   };
 }
 
-/** Who asks, as far as the server can tell: everything a request carries beside its own parameters. */
-export function identityOf(headers: Readonly<Record<string, string>>, meta: Readonly<Record<string, unknown>>): string {
+/**
+ * Who asks, as far as the server can tell: everything a request carries beside its own parameters.
+ * @param principal whom the server's `auth` stands for
+ */
+export function identityOf(
+  headers: Readonly<Record<string, string>>,
+  meta: Readonly<Record<string, unknown>>,
+  principal = "",
+): string {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
-  if (lower.length === 0 && Object.keys(meta).length === 0) return "";
-  return digest([Object.fromEntries(lower), meta]);
+  if (lower.length === 0 && Object.keys(meta).length === 0) return principal;
+  return digest([Object.fromEntries(lower), meta, principal]);
 }
 
 interface Entry {

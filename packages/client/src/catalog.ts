@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Tool } from "@modelcontextprotocol/client";
 import { ConfigError, ConnectionError, ProtocolError, type TenonError } from "@tenon/core";
+import { IdentityChanged } from "./auth/refusal.ts";
 import { MAX_TTL_MS } from "./cache.ts";
 import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
@@ -37,6 +38,7 @@ export class ToolList {
   #freshUntil = 0;
   #tried = Number.NEGATIVE_INFINITY;
   #watched = false;
+  #generation = 0;
   #fetching: Promise<readonly WireTool[]> | undefined;
 
   constructor(server: Server, gate?: Gate) {
@@ -72,6 +74,21 @@ export class ToolList {
     return this.find(name);
   }
 
+  /** Forgets everything: who asks from now on is somebody else. */
+  reset(): void {
+    this.#generation++;
+    this.#connection = undefined;
+    this.#fetching = undefined;
+    this.#tried = Number.NEGATIVE_INFINITY;
+    this.#all = new Map();
+    this.#mirrored = new Map();
+    this.#offered = [];
+    this.#ambiguous = new Set();
+    this.#problems = [];
+    this.#doubts.clear();
+    this.expire();
+  }
+
   /** Makes the next `get` ask the server. */
   expire(): void {
     this.#freshUntil = 0;
@@ -79,10 +96,17 @@ export class ToolList {
 
   /** The present tools; asks the server unless the cache is fresh. Parallel callers share one request. */
   get(): Promise<readonly WireTool[]> {
-    this.#fetching ??= this.#get().finally(() => {
-      this.#fetching = undefined;
+    // a request under way may be somebody else's
+    return this.#server.identifies ? this.#server.identify().then(() => this.#join()) : this.#join();
+  }
+
+  #join(): Promise<readonly WireTool[]> {
+    if (this.#fetching) return this.#fetching;
+    const fetching = this.#get().finally(() => {
+      if (this.#fetching === fetching) this.#fetching = undefined;
     });
-    return this.#fetching;
+    this.#fetching = fetching;
+    return fetching;
   }
 
   /** The same for whoever shows the list, and wants to hear from now on that it changed. */
@@ -178,6 +202,7 @@ export class ToolList {
 
   async #fetch(connection: Connection): Promise<readonly WireTool[]> {
     if (connection === this.#connection && Date.now() < this.#freshUntil) return this.#offered;
+    const generation = this.#generation;
     const before = this.#connection;
     // before the request: a change announced while it runs must not be lost
     this.#freshUntil = Number.POSITIVE_INFINITY;
@@ -188,6 +213,7 @@ export class ToolList {
       const { items, freshness } = capability
         ? await fetchAll(connection, "tools/list")
         : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
+      if (generation !== this.#generation) throw new IdentityChanged(this.#server.name);
       this.#connection = connection;
       if (connection.era === "modern") this.#keepFor(freshness.ttlMs ?? 0);
       // the older revision has no such word: without announcements nothing else says that a list is old

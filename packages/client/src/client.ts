@@ -21,8 +21,9 @@ import {
   listResourceTemplatesOf,
   readResource,
 } from "./resources.ts";
-import { isToolResult, resultError } from "./results.ts";
+import { isToolResult, problemResult, resultError } from "./results.ts";
 import { MAX_RESULT_BYTES, withRoom } from "./size.ts";
+import { refuseNoObject } from "./tool-checks.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
 import type { CallOptions, ReadOptions, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "./types/calls.ts";
@@ -93,7 +94,12 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
       const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
-      this.#entries.set(name, { server, tools: new ToolList(server, this.#gate), cache: new AnswerCache() });
+      const tools = new ToolList(server, this.#gate);
+      server.onIdentity = () => {
+        tools.reset();
+        this.#routes = new Map();
+      };
+      this.#entries.set(name, { server, tools, cache: new AnswerCache() });
     }
   }
 
@@ -132,10 +138,13 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   ): Promise<ToolCallOutcome<Extra>> {
     checkCallOptions(options);
     const entry = this.#entry(server);
+    const refused = refuseNoObject(server, tool, args);
+    if (refused && this.#options.toolErrors === "throw") throw refused;
+    if (refused) return problemResult(refused);
     const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
-    noteCall(runtime, this.#number);
+    noteCall(runtime, this.#number, entry.server.identifies ? await entry.server.identify() : "");
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
       core: async (inner: ToolCallRequest<Runtime>) => {

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { isRecord, type JsonObject } from "@tenon/core";
+import { describeFault, isRecord, type JsonObject, type SchemaFault, surveySchema } from "@tenon/core";
 import { recordAt, textAt } from "./pages.ts";
 import { declaresHeaders, headerProblem } from "./param-headers.ts";
-import { surveySchema } from "./schema-check.ts";
 import { deeperThan } from "./size.ts";
 import type { CatalogTool } from "./types/catalog.ts";
 import type { ServerInfo } from "./types/servers.ts";
@@ -99,6 +98,11 @@ function inWords({ description, inputSchema }: WireTool): string {
   );
 }
 
+/** Why values are not checked against one of a tool's schemas. */
+export function unusable(side: "inputSchema" | "outputSchema", fault: SchemaFault, effect: string): string {
+  return `its ${side} cannot be used (${describeFault(fault).slice(0, 300)}); ${effect}`;
+}
+
 /** What the static look at a tool's schemas tells its user. */
 export function schemaProblems(tool: WireTool): Problem[] {
   const sides = [
@@ -107,11 +111,11 @@ export function schemaProblems(tool: WireTool): Problem[] {
   ] as const;
   return sides.flatMap(([side, schema, effect]) => {
     if (!schema) return [];
-    const { unusable, ignored } = surveySchema(schema);
-    if (unusable) return [{ tool: tool.wireName, reason: `its ${side} has ${unusable}; ${effect}` }];
-    return ignored.map((pattern) => ({
+    const { fault, patterns } = surveySchema(schema);
+    if (fault) return [{ tool: tool.wireName, reason: unusable(side, fault, effect) }];
+    return patterns.map((pattern) => ({
       tool: tool.wireName,
-      reason: `its ${side} has the pattern ${pattern}, which is no regular expression here; it is not checked`,
+      reason: `its ${side} has a pattern that is not checked (${describeFault(pattern)})`,
     }));
   });
 }

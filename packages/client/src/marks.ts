@@ -7,6 +7,8 @@ import type { EventSource } from "./types/events.ts";
 interface Marks {
   /** Differs between the clients of this process. */
   readonly client: number;
+  /** Whom the server's `auth` stands for. */
+  readonly principal: string;
   /** The server asked something while the call ran. */
   asked: boolean;
 }
@@ -21,8 +23,8 @@ export function nextClient(): number {
 }
 
 /** Notes a new call of a client. */
-export function noteCall(runtime: object, client: number): void {
-  marks.set(runtime, { client, asked: false });
+export function noteCall(runtime: object, client: number, principal: string): void {
+  marks.set(runtime, { client, principal, asked: false });
 }
 
 /** Has the source of a call's events stand for the call as well. */
@@ -34,6 +36,11 @@ export function linkSource(source: EventSource, runtime: object): void {
 /** The client a call belongs to; 0 for a call that no client made. */
 export function clientOf(runtime: object): number {
   return marks.get(runtime)?.client ?? 0;
+}
+
+/** Whom a call is made for, where the `auth` of its server says so. */
+export function principalOf(runtime: object): string {
+  return marks.get(runtime)?.principal ?? "";
 }
 
 /** Notes that the server of a call, by its runtime or source, asked something. */

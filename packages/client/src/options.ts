@@ -1,11 +1,12 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
 import { checkSandbox } from "./connection/launch.ts";
+import { isLoopback } from "./connection/proxy.ts";
 import { checkSelection } from "./filters.ts";
 import { pinOptions } from "./trust/gate.ts";
 import { checkTrust } from "./trust/options.ts";
 import type { CallOptions, ReadOptions } from "./types/calls.ts";
 import type { ClientOptions } from "./types/client.ts";
-import type { ServerConfig } from "./types/servers.ts";
+import type { HttpServerConfig, ServerConfig } from "./types/servers.ts";
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 const EVENTS = ["onProgress", "onLog", "onElicitation", "onCatalogChanged", "onServerState", "onHandlerError"];
@@ -16,7 +17,7 @@ const SIZES = ["maxResponseBytes", "concurrency", "pool"] as const;
 const LONGEST_MS = 2 ** 31 - 1;
 /** The options a configured server may have, by what it is reached by. */
 export const SERVER_KEYS = {
-  url: ["url", "headers", "socketPath", "ca", "maxResponseBytes", ...COMMON],
+  url: ["url", "headers", "auth", "socketPath", "ca", "maxResponseBytes", ...COMMON],
   command: ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", "pool", ...COMMON],
   transport: ["transport", ...COMMON],
 };
@@ -50,6 +51,20 @@ function checkUrl(url: unknown, where: string): void {
   }
 }
 
+function checkAuth({ auth, headers, url, socketPath }: HttpServerConfig, where: string): void {
+  if (auth === undefined) return;
+  if (!isRecord(auth) || typeof auth.open !== "function") {
+    wrong(`${where}.auth must be made by a function of @tenon/client/auth, such as bearer(token) or oauth()`);
+  }
+  if (Object.keys(headers ?? {}).some((name) => name.toLowerCase() === "authorization")) {
+    wrong(`${where} has auth and an Authorization header; give one of the two`);
+  }
+  const { protocol, hostname } = new URL(url);
+  if (protocol === "http:" && !isLoopback(hostname) && socketPath === undefined) {
+    wrong(`${where}.auth would send a token unencrypted to ${hostname}; use https, or a tunnel to this machine`);
+  }
+}
+
 /** Refuses a server's configuration that `createClient` would not understand. @throws ConfigError */
 export function checkServer(config: ServerConfig, where: string): void {
   if (!isRecord(config)) wrong(`${where} must be an object with url, command or transport`);
@@ -76,6 +91,7 @@ export function checkServer(config: ServerConfig, where: string): void {
   if ("url" in config) {
     checkUrl(config.url, where);
     checkTexts(config.headers, `${where}.headers`);
+    checkAuth(config as HttpServerConfig, where); // it has a url
     for (const [key, value] of Object.entries({ socketPath: config.socketPath, ca: config.ca })) {
       const texts: unknown[] = key === "ca" && Array.isArray(value) ? value : [value ?? ""];
       if (!texts.every((text) => typeof text === "string")) wrong(`${where}.${key} must be a text`);

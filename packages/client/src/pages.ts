@@ -1,8 +1,7 @@
-import { isRecord, ProtocolError } from "@tenon/core";
+import { isRecord, jsonSize, ProtocolError } from "@tenon/core";
 import { type Freshness, freshnessOf } from "./cache.ts";
 import type { Connection } from "./connection/connection.ts";
 import { ANY_RESULT } from "./connection/exchange.ts";
-import { jsonSize } from "./size.ts";
 
 const MAX_PAGES = 1_000;
 /** Elements and bytes of a whole list: far above what servers offer, low enough that no list can fill the memory. */

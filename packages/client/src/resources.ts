@@ -44,7 +44,8 @@ async function listOf(
   offered: (connection: Connection) => boolean,
 ): Promise<Record<string, unknown>[]> {
   // the lists are asked for with the server's own headers only
-  const kept = cache.get(method, "");
+  const identity = await server.identify();
+  const kept = cache.get(method, identity);
   if (kept) return kept as Record<string, unknown>[]; // as it was put there below
   const fetch = async (connection: Connection) =>
     offered(connection) ? await fetchAll(connection, method) : { items: [], freshness: {} };
@@ -55,7 +56,7 @@ async function listOf(
   });
   tools.settle(method);
   const items = fetched.items.filter(isRecord);
-  cache.set(method, "", fetched.freshness, items);
+  if (identity === (await server.identify())) cache.set(method, identity, fetched.freshness, items);
   return items;
 }
 
@@ -164,7 +165,7 @@ export async function readResource(
 ): Promise<ResourceBlob[]> {
   const server = context.server.name;
   const what = `resources/read ${uri}`;
-  const identity = identityOf(options.headers ?? {}, options.meta ?? {});
+  const identity = identityOf(options.headers ?? {}, options.meta ?? {}, await context.server.identify());
   const kept = cache.get(what, identity) as Record<string, unknown> | undefined; // as it was put there below
   const { final: raw, asked } = kept
     ? { final: kept, asked: false }
@@ -179,7 +180,8 @@ export async function readResource(
     return toBlob(server, content, uri);
   });
   // what depends on an answer is nobody else's
-  if (!kept && !asked) cache.set(what, identity, freshnessOf(raw), raw);
+  const stillSame = identity === identityOf(options.headers ?? {}, options.meta ?? {}, await context.server.identify());
+  if (!kept && !asked && stillSame) cache.set(what, identity, freshnessOf(raw), raw);
   return blobs;
 }
 

@@ -1,5 +1,6 @@
+import { jsonSize } from "@tenon/core";
 import { describe, expect, it } from "vitest";
-import { deeperThan, jsonSize } from "./size.ts";
+import { deeperThan } from "./size.ts";
 
 describe("sizes", () => {
   it("are about those of the JSON text", () => {

@@ -4,31 +4,6 @@ import type { ServerConfig } from "./types/servers.ts";
 /** Bytes one answer may have unless a client or a call says otherwise: 8 MiB. */
 export const MAX_RESULT_BYTES = 8 * 1024 * 1024;
 
-/**
- * About how many bytes a value has as JSON: texts in UTF-8 and a few bytes for everything else. Counting stops above
- * `limit`, so that a large value costs no more than a small one.
- */
-export function jsonSize(value: unknown, limit: number): number {
-  let size = 0;
-  const open: unknown[] = [value];
-  while (open.length > 0 && size <= limit) {
-    const next = open.pop();
-    if (typeof next === "string") size += Buffer.byteLength(next) + 2;
-    else if (Array.isArray(next)) {
-      size += next.length + 2;
-      if (size <= limit) for (const item of next) open.push(item);
-    } else if (isRecord(next)) {
-      size += 2;
-      // without a list of entries: this runs for every answer
-      for (const key in next) {
-        size += Buffer.byteLength(key) + 4;
-        open.push(next[key]);
-      }
-    } else size += 4;
-  }
-  return size;
-}
-
 /** Whether a value is nested deeper than `levels`, at most 1,000: the look itself goes no deeper. */
 export function deeperThan(value: unknown, levels: number): boolean {
   if (levels < 0) return true;

@@ -1,54 +1,16 @@
-import { isDeepStrictEqual } from "node:util";
-import { ExecutionError, isRecord, issueMessage, issuePath, type JsonObject, type SchemaIssue } from "@tenon/core";
+import { ExecutionError, isRecord, type JsonObject, type SchemaIssue, wrongFields } from "@tenon/core";
+import type { Verdict } from "@tenon/core/schema-check";
 import type { ToolList } from "./catalog.ts";
 import { bounded } from "./connection/time.ts";
-import type { WireTool } from "./definitions.ts";
-import { schemaCheck, type Verdict } from "./schema-check.ts";
+import { unusable, type WireTool } from "./definitions.ts";
 import type { ToolResult } from "./types/calls.ts";
 
-/** One wrong field, as plain data. */
-interface Wrong {
-  readonly path: string;
-  readonly message: string;
-}
+let checker: Promise<typeof import("@tenon/core/schema-check")> | undefined;
 
-/** The value at a path, and whether there is one. */
-function valueAt(value: unknown, path: SchemaIssue["path"]): { there: boolean; value?: unknown } {
-  let at: unknown = value;
-  for (const part of path ?? []) {
-    const key = typeof part === "object" ? part.key : part;
-    if (typeof at !== "object" || at === null || !Object.hasOwn(at, key)) return { there: false };
-    at = (at as Record<PropertyKey, unknown>)[key]; // an object with this key
-  }
-  return { there: true, value: at };
-}
-
-function inShort(value: unknown): string {
-  if (Array.isArray(value)) return `a list of ${value.length}`;
-  if (isRecord(value)) return "an object";
-  const text = typeof value === "string" ? value : String(value);
-  const cut = text.length > 40 ? `${text.slice(0, 40)}…` : text;
-  return typeof value === "string" ? JSON.stringify(cut) : cut;
-}
-
-/** What was given, in words; a value that an interceptor put there (a token, say) is called by its type only. */
-function got(issue: SchemaIssue, value: unknown, shown: unknown): string {
-  const found = valueAt(value, issue.path);
-  if (!found.there || issue.message === "unknown property") return "";
-  const known = valueAt(shown, issue.path);
-  if (known.there && isDeepStrictEqual(known.value, found.value)) return `, got ${inShort(found.value)}`;
-  if (found.value === null || typeof found.value === "object") return `, got ${inShort(found.value)}`;
-  return `, got a ${typeof found.value}`;
-}
-
-/** Characters of one issue; a pattern or a constant may be of any length. */
-const MAX_WORDS = 2_000;
-
-function inWords(issues: readonly SchemaIssue[], value: unknown, shown: unknown, whole: string): Wrong[] {
-  return issues.map((issue) => ({
-    path: issuePath(issue),
-    message: `${issuePath(issue) || whole}: ${issueMessage(issue).slice(0, MAX_WORDS)}${got(issue, value, shown)}`,
-  }));
+/** The checker, loaded with the first value: it brings a compiler, and a client must start fast. */
+function loadChecker(): Promise<typeof import("@tenon/core/schema-check")> {
+  checker ??= import("@tenon/core/schema-check");
+  return checker;
 }
 
 /**
@@ -65,12 +27,13 @@ async function issuesOf(
   const judge = async (tool: WireTool | undefined): Promise<Verdict> => {
     const schema: JsonObject | undefined = tool?.[side];
     if (!schema || stopped.has(schema)) return { ok: true };
-    const compiled = await schemaCheck(schema, side === "inputSchema" ? "all" : "first");
+    const { schemaCheck } = await loadChecker();
+    const compiled = schemaCheck(schema, side === "inputSchema" ? "all" : "first");
     const effect = side === "inputSchema" ? "arguments are sent unchecked" : "results are not checked";
-    if ("problem" in compiled) {
-      if (!surveyed(tools, name, compiled.problem)) {
-        tools.doubt(name, `its ${side} cannot be compiled (${compiled.problem.slice(0, 300)}); ${effect}`);
-      }
+    if (compiled.fault) {
+      const reason = unusable(side, compiled.fault, effect);
+      // the look at the list may have found it already
+      if (!tools.problems.some((known) => known.tool === name && known.reason === reason)) tools.doubt(name, reason);
       return { ok: true };
     }
     const verdict = compiled.check(value);
@@ -95,9 +58,26 @@ const REFRESH_MS = 5_000;
 /** Schemas whose check took too long once: it would again. */
 const stopped = new WeakSet<JsonObject>();
 
-/** Whether the list already says so. */
-function surveyed(tools: ToolList, name: string, problem: string): boolean {
-  return tools.problems.some(({ tool, reason }) => tool === name && reason.includes(problem));
+/** The refusal of arguments: every wrong field, what was expected and what was given. */
+function refusal(
+  server: string,
+  tool: string,
+  issues: readonly SchemaIssue[],
+  args: unknown,
+  shown: unknown,
+): ExecutionError {
+  const wrong = wrongFields(issues, args, { whole: "arguments", shown });
+  const lines = wrong.map(({ message }) => `- ${message}`).join("\n");
+  return new ExecutionError(
+    `The arguments do not fit tool "${tool}" of server "${server}"; nothing was sent. Correct them and call again:\n${lines}`,
+    { code: "invalid_arguments", server, maybeExecuted: false, data: { tool, issues: wrong } },
+  );
+}
+
+/** The refusal of arguments that are no object, whatever the tool: a copy of them would be one, with wrong names. */
+export function refuseNoObject(server: string, tool: string, args: unknown): ExecutionError | undefined {
+  if (isRecord(args)) return undefined;
+  return refusal(server, tool, [{ path: [], message: "must be an object" }], args, args);
 }
 
 /**
@@ -120,12 +100,7 @@ export async function checkArguments(
   if (issues.length === 0) return;
   const without = withoutNullHeaders(tools.find(name)?.inputSchema, args);
   if (without && (await issuesOf(tools, name, "inputSchema", onWire(without))).length === 0) return;
-  const wrong = inWords(issues, args, shown, "the arguments");
-  const lines = wrong.map(({ message }) => `- ${message}`).join("\n");
-  throw new ExecutionError(
-    `The arguments do not fit tool "${name}" of server "${server}"; nothing was sent. Correct them and call again:\n${lines}`,
-    { code: "invalid_arguments", server, maybeExecuted: false, data: { tool: name, issues: wrong } },
-  );
+  throw refusal(server, name, issues, args, shown);
 }
 
 /**
@@ -167,7 +142,7 @@ export async function checkOutput(
       ? [{ path: [], message: "missing" }]
       : await issuesOf(tools, name, "outputSchema", structured);
   if (issues.length === 0) return result;
-  const wrong = inWords(issues, structured, structured, "structured content");
+  const wrong = wrongFields(issues, structured, { whole: "structured content" });
   const text =
     `Tool "${name}" of server "${server}" ran, but its result does not fit what the server declares for it ` +
     `(${wrong.map(({ message }) => message).join("; ")}). The call may have taken effect: check before you repeat it.`;

@@ -5,6 +5,7 @@ import {
   type LoggingLevel,
   type Tool,
 } from "@modelcontextprotocol/client";
+import { jsonSize } from "@tenon/core";
 import type { Connection } from "./connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "./connection/deadline.ts";
 import { ANY_RESULT, type Exchange } from "./connection/exchange.ts";
@@ -14,7 +15,7 @@ import { type Emit, progressEvent } from "./events.ts";
 import type { PeerAnswers } from "./peer-requests.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
-import { jsonSize, tooLarge } from "./size.ts";
+import { tooLarge } from "./size.ts";
 import type { CallDriver, ReadOptions } from "./types/calls.ts";
 import type { ClientEvents, EventSource } from "./types/events.ts";
 import type { ElicitationHandler } from "./types/questions.ts";

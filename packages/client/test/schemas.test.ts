@@ -29,7 +29,7 @@ describe.each(ALL_STUBS)("arguments for a server over %s (%s)", (_, era, stub) =
     expect(await client.callTool("s", "t", { names: ["a"], n: 1 })).toMatchObject({ isError: false });
     const refused = await client.callTool("s", "t", { n: "x" });
     expect(refused).toMatchObject({ isError: true, problem: { code: "invalid_arguments" } });
-    expect(textOf(refused)).toContain('- n: must be integer or null, got "x"');
+    expect(textOf(refused)).toContain('- n: must be an integer or null, got "x"');
     expect(server.count("tools/call")).toBe(2);
     const [listed] = await client.listTools();
     expect(listed?.inputSchema).toEqual(NULLABLE);
@@ -40,7 +40,7 @@ describe.each(ALL_STUBS)("arguments for a server over %s (%s)", (_, era, stub) =
     const server = await start(stub({ era, tools: [tool("t", schema)] }));
     const client = open(server);
     expect(await client.callTool("s", "t", { region: null, n: 1 })).toMatchObject({ isError: false });
-    expect(textOf(await client.callTool("s", "t", { region: null, n: null }))).toContain("- n: must be integer");
+    expect(textOf(await client.callTool("s", "t", { region: null, n: null }))).toContain("- n: must be an integer");
     expect(server.count("tools/call")).toBe(1);
   });
 
@@ -56,7 +56,7 @@ describe.each(ALL_STUBS)("arguments for a server over %s (%s)", (_, era, stub) =
   it("A3: that meet no alternative of the root are refused with a readable reason, as a result or thrown", async () => {
     const server = await start(stub({ era, tools: [tool("t", EITHER)] }));
     const refused = await open(server).callTool("s", "t", {});
-    expect(textOf(refused)).toContain('the arguments: needs "a" or "b"');
+    expect(textOf(refused)).toContain('- arguments: needs "a" or "b"');
     const strict = open(server, { toolErrors: "throw" });
     await expect(strict.callTool("s", "t", {})).rejects.toMatchObject({
       name: "ExecutionError",
@@ -66,6 +66,38 @@ describe.each(ALL_STUBS)("arguments for a server over %s (%s)", (_, era, stub) =
     });
     expect(server.count("tools/call")).toBe(0);
     expect(await strict.callTool("s", "t", { b: 1 })).toMatchObject({ isError: false });
+  });
+});
+
+describe("arguments that are no object", () => {
+  it.each([
+    ["text", 'got "text"'],
+    [["a", "b"], "got a list of 2"],
+    [null, "got null"],
+    [7, "got 7"],
+  ])("are refused as such before interceptors see them: %j", async (args, got) => {
+    const server = await start(stubHttp({ tools: [tool("t", input({ a: {} }, { required: ["a"] }))] }));
+    let seen = 0;
+    const client = open(server, {
+      interceptors: [
+        (request, next) => {
+          seen += 1;
+          return next(request);
+        },
+      ],
+    });
+    const refused = await client.callTool("s", "t", args as never);
+    expect(refused).toMatchObject({ isError: true, problem: { code: "invalid_arguments", data: { tool: "t" } } });
+    expect(textOf(refused)).toContain(`- arguments: must be an object, ${got}`);
+    expect(textOf(refused)).not.toContain("missing");
+    await client.listTools();
+    expect(textOf(await client.dispatch("mcp_s_t", args as never))).toContain("must be an object");
+    const strict = open(server, { toolErrors: "throw" });
+    await expect(strict.callTool("s", "t", args as never)).rejects.toMatchObject({
+      code: "invalid_arguments",
+      maybeExecuted: false,
+    });
+    expect([seen, server.count("tools/call")]).toEqual([0, 0]);
   });
 });
 
@@ -101,7 +133,7 @@ describe("a schema from a server", () => {
   ])("is read: %s", async (_, schema) => {
     expect(await call(schema, { p: ["x"] })).toMatchObject({ isError: false, problems: [] });
     const refused = await call(schema, { p: [1] });
-    expect(refused.text).toContain("- p[0]: must be string, got 1");
+    expect(refused.text).toContain("- p[0]: must be a string, got 1");
   });
 
   it("may have formats nobody knows and patterns of the older rules", async () => {
@@ -112,7 +144,7 @@ describe("a schema from a server", () => {
 
   it("may call itself asynchronous: it is checked like any other", async () => {
     const { text } = await call({ ...input({ p: { type: "string" } }), $async: true }, { p: 1 });
-    expect(text).toContain("- p: must be string, got 1");
+    expect(text).toContain("- p: must be a string, got 1");
   });
 
   it("is used without a pattern that is none here, and without what depends on it", async () => {
@@ -126,22 +158,38 @@ describe("a schema from a server", () => {
     const fine = await call(schema, { p: "zzz", x: "1" });
     expect(fine.isError).toBe(false);
     expect(fine.problems.map(({ reason }) => reason)).toEqual([
-      expect.stringMatching(/pattern "\(\?i\)x" at its root, which is no regular expression here/),
-      expect.stringMatching(/pattern "\(\?i\)abc" at properties\.p/),
+      expect.stringMatching(/pattern that is not checked \(\.patternProperties: "\(\?i\)x" is no regular expression/),
+      expect.stringMatching(/\(\.properties\.p\.pattern: "\(\?i\)abc" is no regular expression/),
     ]);
-    expect((await call(schema, { p: 1 })).text).toContain("- p: must be string, got 1");
+    expect((await call(schema, { p: 1 })).text).toContain("- p: must be a string, got 1");
   });
 
   it.each([
-    ["a reference to the network", input({ p: { $ref: "https://example.com/s.json" } }), /outside the document/],
+    [
+      "a reference to the network",
+      input({ p: { $ref: "https://example.com/s.json" } }),
+      /\.properties\.p\.\$ref: .* points outside the document/,
+    ],
     ["a reference to nothing", input({ p: { $ref: "#/$defs/none" } }), /points at nothing/],
-    ["a type that is none", input({ p: { type: "int" } }), /the type "int" at properties.p/],
-    ["a keyword with a wrong value", input({ p: { minimum: "5" } }), /cannot be compiled/],
+    ["a type that is none", input({ p: { type: "int" } }), /\.properties\.p\.type: "int" is no type/],
+    [
+      "a dialect that is not supported",
+      { $schema: "https://example.com/dialect", ...input({ p: { type: "number" } }) },
+      /the dialect "https:\/\/example\.com\/dialect" is not supported/,
+    ],
+    ["a keyword with a wrong value", input({ p: { minimum: "5" } }), /cannot be used \(minimum value must be/],
   ])("that has %s leaves the tool usable unchecked, and is reported", async (_, schema, reason) => {
     const { isError, problems } = await call(schema, { p: "anything" });
     expect(isError).toBe(false);
     expect(problems).toEqual([{ tool: "t", reason: expect.stringMatching(reason) }]);
     expect(problems[0]?.reason).toContain("arguments are sent unchecked");
+  });
+
+  it("may point at a definition that is only true", async () => {
+    const schema = { ...input({ p: { $ref: "#/$defs/any" }, n: { type: "number" } }), $defs: { any: true } };
+    const { problems, text } = await call(schema, { p: "anything", n: "x" });
+    expect(problems).toEqual([]);
+    expect(text).toContain('- n: must be a number, got "x"');
   });
 
   it("whose pattern backtracks for ever does not hold the client", async () => {
@@ -245,7 +293,7 @@ describe.each(STUBS)("results of a server over %s", (transport, stub) => {
     expect(result.structured).toBeUndefined();
     expect(result.raw).toMatchObject({ structuredContent: { a: "one" }, content: text });
     expect(textOf(result)).toMatch(
-      /does not fit.*\(a: must be number, got "one"\).*check before you repeat it\.\ndone$/,
+      /does not fit.*\(a: must be a number, got "one"\).*check before you repeat it\.\ndone$/,
     );
     const strict = open(server, { toolErrors: "throw" });
     await expect(strict.callTool("s", "t")).rejects.toMatchObject({ code: "invalid_output" });
@@ -312,7 +360,7 @@ describe("a schema of the kind that", () => {
   it("refers to its own root is checked on every level", async () => {
     const node = input({ value: { type: "integer" }, child: { $ref: "#" } });
     const found = await outcome(node, { child: { child: { value: "x" } } });
-    expect(found.text).toContain('child.child.value: must be integer, got "x"');
+    expect(found.text).toContain('child.child.value: must be an integer, got "x"');
     expect(found.problems).toEqual([]);
   });
 

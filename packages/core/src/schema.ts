@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "./errors.ts";
 import { isRecord, type JsonObject } from "./json.ts";
+import { shownValue } from "./text.ts";
 
 /** One thing wrong with a value, and where. */
 export interface SchemaIssue {
@@ -95,6 +97,75 @@ export function issueMessage(issue: SchemaIssue): string {
 /** Every issue on one line: `orderId: expected string; items[0].n: too small`. */
 export function describeIssues(issues: readonly SchemaIssue[]): string {
   return issues.map((issue) => `${issuePath(issue) || "value"}: ${issueMessage(issue)}`).join("; ");
+}
+
+/** The value at an issue's path, and whether there is one: own properties and elements only, whatever the path says. */
+export function valueAt(
+  value: unknown,
+  path: SchemaIssue["path"],
+): { readonly there: boolean; readonly value?: unknown } {
+  let at: unknown = value;
+  for (const part of path ?? []) {
+    const key = typeof part === "object" ? part.key : part;
+    if (typeof at !== "object" || at === null || !Object.hasOwn(at, key)) return { there: false };
+    at = Reflect.get(at, key);
+  }
+  return { there: true, value: at };
+}
+
+/** A value in a few words: `"x"`, `7`, `a list of 3`, `an object`. */
+function inShort(value: unknown): string {
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (isRecord(value)) return "an object";
+  if (value === undefined) return "nothing";
+  if (typeof value === "string") return shownValue(value.slice(0, 100), 60);
+  return typeof value === "number" || typeof value === "boolean" || value === null
+    ? String(value)
+    : `a ${typeof value}`;
+}
+
+/** How issues are said. */
+export interface IssueWords {
+  /** How the value itself is called. */
+  readonly whole: string;
+  /**
+   * What a reader may see: a value that is not the same there is called by its kind only. Left out, everything may be seen.
+   */
+  readonly shown?: unknown;
+}
+
+/** Characters of one issue; a pattern or a constant may be of any length. */
+const MAX_WORDS = 2_000;
+/** Most libraries say what they got; the others get it added. */
+const SAYS = /\b(received|was|got|missing|unknown|needs)\b/i;
+
+/** One wrong field, as plain data. */
+export interface WrongField {
+  /** `a.b[0]`; empty for the value itself. */
+  readonly path: string;
+  /** A whole line: `n: must be an integer or null, got "x"`. */
+  readonly message: string;
+}
+
+/**
+ * Each issue with a line that says where, what was expected and what came. The one wording of wrong values, for servers,
+ * clients and agents.
+ *
+ * @example wrongFields([{ path: ["n"], message: "must be an integer" }], { n: "x" }, { whole: "arguments" })
+ * // [{ path: "n", message: 'n: must be an integer, got "x"' }]
+ */
+export function wrongFields(issues: readonly SchemaIssue[], value: unknown, words: IssueWords): WrongField[] {
+  const got = (issue: SchemaIssue): string => {
+    const found = valueAt(value, issue.path).value;
+    const known = "shown" in words ? valueAt(words.shown, issue.path) : { value: found };
+    const open = typeof found === "object" || found === undefined || isDeepStrictEqual(known.value, found);
+    return `, got ${open ? inShort(found) : `a ${typeof found}`}`;
+  };
+  return issues.map((issue) => {
+    const path = issuePath(issue);
+    const message = issueMessage(issue).slice(0, MAX_WORDS);
+    return { path, message: `${path || words.whole}: ${message}${SAYS.test(message) ? "" : got(issue)}` };
+  });
 }
 
 /** Validates and returns the schema's output or the issues; never throws for a wrong value. */

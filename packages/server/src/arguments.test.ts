@@ -127,9 +127,9 @@ describe("JSON text in place of a value (D4)", () => {
   it("may be the arguments themselves", async () => {
     expect(await read(z.object({ a: z.number() }), '{"a":1}')).toEqual({ args: { a: 1 } });
     expect(await read(z.object({ a: z.number() }), "nonsense")).toEqual({
-      problem: 'arguments: expected an object, got "nonsense"',
+      problem: 'arguments: must be an object, got "nonsense"',
     });
-    expect(await read(z.object({}), [1])).toEqual({ problem: "arguments: expected an object, got [1]" });
+    expect(await read(z.object({}), [1])).toEqual({ problem: "arguments: must be an object, got a list of 1" });
   });
 });
 

@@ -2,14 +2,15 @@ import {
   didYouMean,
   isRecord,
   issueMessage,
-  issuePath,
   type JsonObject,
   resolvePointer,
   type Schema,
   type SchemaIssue,
   validate,
+  valueAt,
+  wrongFields,
 } from "@tenon/core";
-import { brief, wholeArguments } from "./params.ts";
+import { wholeArguments } from "./params.ts";
 
 /** What happens to arguments that the schema does not name: left out, or refused with "did you mean". */
 export type UnknownArguments = "strip" | "reject";
@@ -112,8 +113,8 @@ class Problem extends Error {}
 /** Follows a local reference once; what is recursive is followed as deep as the value goes. */
 function resolve(schema: unknown, root: JsonObject): JsonObject | undefined {
   if (!isRecord(schema)) return undefined;
-  const target = typeof schema.$ref === "string" ? resolvePointer(root, schema.$ref) : undefined;
-  return target ?? (schema as JsonObject); // a part of a JSON Schema is JSON
+  const target = resolvePointer(root, schema.$ref);
+  return isRecord(target) ? target : (schema as JsonObject); // a part of a JSON Schema is JSON
 }
 
 /** The composite types a schema accepts; undefined when it would also accept text, which then stays text. */
@@ -142,9 +143,7 @@ function branchOf(schema: unknown, value: object, root: JsonObject, depth = 0): 
     .filter((branch) =>
       Object.entries(isRecord(branch.properties) ? branch.properties : {}).every(
         ([name, property]) =>
-          !isRecord(property) ||
-          !("const" in property) ||
-          property.const === valueAt(value, { message: "", path: [name] }),
+          !isRecord(property) || !("const" in property) || property.const === valueAt(value, [name]).value,
       ),
     );
   return fits.length === 1 ? fits[0] : undefined;
@@ -185,16 +184,6 @@ function decode(value: unknown, schema: unknown, root: JsonObject): unknown {
   return changed ? Object.fromEntries(entries) : value;
 }
 
-function valueAt(value: unknown, issue: SchemaIssue): unknown {
-  let at = value;
-  for (const part of issue.path ?? []) {
-    const key = typeof part === "object" ? part.key : part;
-    // only own properties and elements, whatever the path says
-    at = typeof at === "object" && at !== null && Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined;
-  }
-  return at;
-}
-
 /** What the schema says about the place of an issue, for libraries that only say "Invalid input". */
 function expected(json: JsonObject, issue: SchemaIssue): string | undefined {
   let node: JsonObject | undefined = resolve(json, json);
@@ -216,16 +205,16 @@ function expected(json: JsonObject, issue: SchemaIssue): string | undefined {
   return names.includes(undefined) ? undefined : [...new Set(names)].join(" or ");
 }
 
-function describe(issue: SchemaIssue, value: unknown, json: JsonObject): string {
-  let message = issueMessage(issue);
-  if (message === "Invalid input") {
-    const wants = expected(json, issue);
-    if (wants) message = `expected ${wants}`;
-  }
-  // most libraries say what they got; the others get it added
-  const says = /\b(received|was|got|missing|unknown)\b/i.test(message);
-  return `${issuePath(issue) || "arguments"}: ${message}${says ? "" : `, got ${brief(valueAt(value, issue))}`}`;
+/** The issue with what was expected, where its library only says that something is wrong. */
+function telling(issue: SchemaIssue, json: JsonObject): SchemaIssue {
+  const wants = issueMessage(issue) === "Invalid input" ? expected(json, issue) : undefined;
+  return wants ? { path: issue.path, message: `expected ${wants}` } : issue;
 }
+
+const inWords = (issues: readonly SchemaIssue[], value: unknown): string[] =>
+  wrongFields(issues, value, { whole: "arguments" }).map(({ message }) => message);
+
+const NO_OBJECT: SchemaIssue = { path: [], message: "must be an object" };
 
 /** Every line once, no more than a reader can use. */
 function list(lines: readonly string[]): string {
@@ -244,7 +233,7 @@ export async function readArguments(
   rules: ReadingRules,
 ): Promise<{ args: unknown } | { problem: string }> {
   let value = wholeArguments(given ?? {});
-  if (!isRecord(value)) return { problem: `arguments: expected an object, got ${brief(value)}` };
+  if (!isRecord(value)) return { problem: inWords([NO_OBJECT], value).join("; ") };
   try {
     if (!isPlain(value, rules.limits, 1)) value = inspect(decode(value, input.json, input.json), rules.limits, "", 1);
   } catch (error) {
@@ -273,7 +262,8 @@ export async function readArguments(
   }
   if (input.schema === undefined) return unknown.length > 0 ? { problem: list(unknown) } : { args: {} };
   const result = await validate(input.schema, value);
-  const wrong = result.issues?.map((issue) => describe(issue, value, input.json)) ?? [];
+  const issues = result.issues?.map((issue) => telling(issue, input.json)) ?? [];
+  const wrong = inWords(issues, value);
   if (wrong.length + unknown.length > 0) return { problem: list([...wrong, ...unknown]) };
   return { args: result.issues ? undefined : result.value };
 }

@@ -24,6 +24,8 @@ export interface Exchange {
   readonly signal: AbortSignal;
   readonly meta: Readonly<Record<string, unknown>>;
   readonly headers: Headers | undefined;
+  /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
+  readonly remoteAddress?: string | undefined;
   readonly caller: Caller | undefined;
   readonly client: ClientDescription;
   readonly requestState?: string | undefined;
@@ -70,6 +72,8 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
   readonly idempotencyKey: string | undefined;
   /** HTTP headers of the request, without credentials where the server has `auth`; undefined on stdio. */
   readonly headers: Headers | undefined;
+  /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
+  readonly remoteAddress: string | undefined;
   /** What the server's `lifespan` opened. */
   readonly lifespan: Lifespan;
   /** Tells clients that asked for it that a list or a resource changed. */
@@ -214,6 +218,10 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
 
   get headers(): Headers | undefined {
     return this.#exchange.headers;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.#exchange.remoteAddress;
   }
 
   get idempotencyKey(): string | undefined {

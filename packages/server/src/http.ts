@@ -24,6 +24,7 @@ import type { Bus } from "./notify.ts";
 import { checkParamHeaders, paramHeadersOf } from "./param-headers.ts";
 import { type Refusal, readMessage } from "./params.ts";
 import { createLastingProtocol, createProtocol, exists, type Introduction } from "./protocol.ts";
+import { noteRemoteAddress } from "./remote-address.ts";
 import { scopesOf } from "./scope-check.ts";
 import type { Scopes } from "./scopes.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
@@ -36,6 +37,13 @@ export interface HttpOptions {
    * without CORS headers, so that a page of another origin (another port is one) cannot read the answer.
    */
   allowedOrigins?: readonly string[];
+  /**
+   * Reverse proxies in front of `listen`, by the address they connect from: addresses, ranges (`"10.0.0.0/8"`), `"loopback"`,
+   * `"linklocal"`, `"uniquelocal"`, and `"unix"` for whoever uses the unix socket. What they say about a request
+   * (`X-Forwarded-For`, `-Host`, `-Proto`, `Forwarded` of RFC 7239) counts as its address, host and protocol; of anybody else
+   * it is ignored. Default: nobody.
+   */
+  trustedProxies?: readonly string[];
   /** Bytes of one request body. Default 4 MiB. */
   maxBodyBytes?: number;
   /** Milliseconds a client may take to send one request. Default 30,000. */
@@ -50,6 +58,8 @@ export interface FetchOptions {
    * token: give it only for requests that you have checked.
    */
   caller?: Caller;
+  /** Address the request came from; handlers and middleware see it as `remoteAddress`. */
+  remoteAddress?: string | undefined;
 }
 
 /** What is known of a request that came through `listen`. */
@@ -263,6 +273,7 @@ export function createHttpSide(
       const foreignOrigin = originRefusal(origin);
       if (foreignOrigin !== undefined) return rpcError(403, -32000, foreignOrigin);
       if (closed) return rpcError(503, -32000, "The server is closing");
+      if (arrival.remoteAddress !== undefined) noteRemoteAddress(request, arrival.remoteAddress);
       const page = options.allowedOrigins ? origin : undefined;
       if (page !== undefined && request.method === "OPTIONS") return preflight(request, page);
       const answered = admit(request, arrival);

@@ -31,6 +31,7 @@ export {
   type ExtensionMethod,
   extensionMethod,
 } from "./extensions.ts";
+export type { RunOptions } from "./flags.ts";
 export type { FetchOptions, HttpOptions } from "./http.ts";
 export type { InnerPromptMessage, InnerReading, ResourceContents } from "./inner.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
@@ -40,9 +41,9 @@ export type { Notifier } from "./notify.ts";
 export type { CompletionOptions } from "./pages.ts";
 export { type Answer, type AnswerOf, type MultiChoice, multi, type Shape, type TitledChoices } from "./question.ts";
 export type { Change } from "./registry.ts";
-export type { RunOptions } from "./run.ts";
 export { type AnySchema, type JsonSchema, jsonSchema } from "./schema/json-schema.ts";
 export { loadStateKeys } from "./seal.ts";
 export { createServer, type ServerOptions, type TenonServer } from "./server.ts";
+export type { TlsFiles, TlsOptions, TlsPem } from "./tls.ts";
 export type { WorkerContext, WorkerFunction } from "./worker-entry.ts";
 export type { WorkerPoolOptions } from "./workers.ts";

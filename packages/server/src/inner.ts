@@ -38,6 +38,7 @@ function innerExchange(outer: Exchange): Exchange {
     signal: outer.signal,
     meta: {},
     headers: outer.headers,
+    remoteAddress: outer.remoteAddress,
     caller: outer.caller,
     client: outer.client,
     notify: (method, params) => outer.notify(method, params),

@@ -1,12 +1,18 @@
-import { chmodSync, rmSync, statSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { createServer as createHttpServer, type Server as NodeServer, type RequestListener } from "node:http";
-import { createServer as createHttpsServer } from "node:https";
-import { type AddressInfo, connect } from "node:net";
+import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError } from "@tenon/core";
 import { REQUEST_TIMEOUT_MS } from "./body.ts";
 import { verdictOn } from "./fast/verdict.ts";
+import { behindProxies, withPublicTarget } from "./forwarding.ts";
 import type { HttpOptions, HttpSide } from "./http.ts";
+import type { ServerLog } from "./log.ts";
+import { remoteAddressOf } from "./remote-address.ts";
+import { openTls, type TlsOptions } from "./tls.ts";
+import { compileTrustedProxies } from "./trusted-proxies.ts";
+import { prepareUnixSocket } from "./unix-socket.ts";
 
 export interface ListenOptions {
   /** TCP port; 0 takes a free one. Default 8000. */
@@ -15,9 +21,12 @@ export interface ListenOptions {
   host?: string;
   /** Path of the endpoint. Default `/mcp`. */
   path?: string;
-  /** Certificate and key (PEM). */
-  tls?: { cert: string | Buffer; key: string | Buffer };
-  /** Path of a unix socket to listen on instead of a port. */
+  /**
+   * Speaks TLS 1.2 or 1.3. `{ certFile, keyFile }` names PEM files, which are read again when they change, without cutting
+   * connections; `{ cert, key }` is the PEM itself.
+   */
+  tls?: TlsOptions;
+  /** Path of a unix socket to listen on instead of a port; only this user may connect (mode 0600). */
   unixSocket?: string;
 }
 
@@ -35,12 +44,15 @@ const BACKLOG = 4_096;
 
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 
-function explain(error: NodeJS.ErrnoException, where: string): ConnectionError {
+function explain(error: NodeJS.ErrnoException, { unixSocket }: ListenOptions, where: string): ConnectionError {
+  const other = unixSocket === undefined ? "port" : "path";
+  const forbidden =
+    unixSocket === undefined ? "choose a port above 1023" : "check the rights of its folder, or choose another path";
   const todo =
     error.code === "EADDRINUSE"
-      ? "is in use; stop the program that has it or choose another port"
+      ? `is in use; stop the program that has it or choose another ${other}`
       : error.code === "EACCES"
-        ? "may not be opened by this user; choose a port above 1023"
+        ? `may not be opened by this user; ${forbidden}`
         : `could not be opened (${error.code ?? error.message})`;
   return new ConnectionError(`${where} ${todo}`, {
     code: error.code === "EADDRINUSE" ? "port_in_use" : "listen",
@@ -48,60 +60,75 @@ function explain(error: NodeJS.ErrnoException, where: string): ConnectionError {
   });
 }
 
-/** Only sockets are ever removed, whatever the path names. */
-const isSocket = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isSocket() === true;
-
-/** Whether a socket file is what a process left that did not end by itself: nobody answers it. */
-function isLeftOver(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = connect(path);
-    probe.once("connect", () => {
-      probe.destroy();
-      resolve(false);
-    });
-    probe.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+/** Cuts what is still connected, also those that have not finished their handshake, which node's server does not count. */
+function cutter(server: NodeServer): () => void {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
   });
+  return () => {
+    for (const socket of sockets) socket.destroy();
+  };
 }
 
 /**
  * What to say of a server that takes tokens where others can read them; undefined when they travel encrypted, stay on this machine,
- * or its public address says that a proxy in front speaks TLS.
+ * or a proxy in front is known of, by the public address or as a trusted one.
  */
 export function clearTextWarning(
-  { host = "127.0.0.1", tls, unixSocket }: ListenOptions,
+  { host = "127.0.0.1", tls, unixSocket, trustedProxies = [] }: ListenOptions & Pick<HttpOptions, "trustedProxies">,
   resource: string | undefined,
 ): string | undefined {
-  if (tls || unixSocket || LOOPBACK.has(host) || resource?.startsWith("https:")) return undefined;
-  return `Tokens travel to ${host} in clear text: give \`tls\`, or, behind a proxy that speaks TLS, the public address as \`resource\``;
+  const proxied = trustedProxies.length > 0 || resource?.startsWith("https:");
+  if (tls || unixSocket || LOOPBACK.has(host) || proxied) return undefined;
+  return `Tokens travel to ${host} in clear text: give \`tls\`, or, behind a proxy that speaks TLS, the public address as \`resource\` or \`http.trustedProxies\``;
 }
 
 /**
  * Serves the HTTP side on a node HTTP server.
  * @param first makes a listener that answers what it can and hands the rest on
- * @throws ConnectionError `code: "port_in_use"` naming the address
+ * @param log hears of certificates that expired, were replaced or cannot be used
+ * @throws ConnectionError `code: "port_in_use"` naming the address; ConfigError `"tls"`, `"unix_socket"`, `"trusted_proxies"`,
+ * `"allowed_hosts"`, `"listen_options"`
  */
 export async function listen(
   side: HttpSide,
-  options: ListenOptions & Pick<HttpOptions, "allowedHosts" | "requestTimeoutMs">,
+  options: ListenOptions & Pick<HttpOptions, "allowedHosts" | "requestTimeoutMs" | "trustedProxies">,
   first: (path: string, otherwise: RequestListener) => RequestListener,
+  log: ServerLog,
 ): Promise<Listening> {
-  const { port = 8000, host = "127.0.0.1", path = "/mcp", tls, unixSocket } = options;
-  if (!unixSocket && !LOOPBACK.has(host) && !options.allowedHosts) {
+  const { port = 8000, host = "127.0.0.1", path = "/mcp", unixSocket } = options;
+  if (unixSocket !== undefined && (options.port ?? options.host) !== undefined) {
+    throw new ConfigError(
+      "listen(options) has unixSocket together with port or host; a server listens on one of them",
+      {
+        code: "listen_options",
+      },
+    );
+  }
+  if (unixSocket === undefined && !LOOPBACK.has(host) && !options.allowedHosts) {
     throw new ConfigError(
       `Listening on ${host} makes the server reachable from other machines: name the host names clients use in \`allowedHosts\``,
       { code: "allowed_hosts" },
     );
   }
-  const otherwise = getRequestListener(
+  const trusted = options.trustedProxies?.length ? compileTrustedProxies(options.trustedProxies) : undefined;
+  const tls = options.tls && (await openTls(options.tls, log));
+  const web = getRequestListener(
     async (request, { incoming }) => {
       const { pathname } = new URL(request.url);
-      return pathname === path || side.front?.isMetadata(pathname, path)
-        ? side.fetch(request, { endpoint: path, verdict: verdictOn(incoming) })
-        : Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 });
+      if (pathname === path || side.front?.isMetadata(pathname, path)) {
+        const remoteAddress = remoteAddressOf(incoming);
+        return side.fetch(request, { endpoint: path, verdict: verdictOn(incoming), remoteAddress });
+      }
+      return Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 });
     },
     { overrideGlobalObjects: false },
   );
-  const listener = first(path, otherwise);
+  const listener = trusted
+    ? behindProxies(trusted, unixSocket !== undefined, first(path, withPublicTarget(web)))
+    : first(path, web);
   const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const limits = {
     // a client that sends slowly may hold a socket, not for ever
@@ -110,28 +137,33 @@ export async function listen(
     connectionsCheckingInterval: Math.min(5_000, requestTimeout / 2),
   };
   const server: NodeServer = tls
-    ? createHttpsServer({ ...tls, ...limits }, listener)
+    ? createHttpsServer({ ...tls.context, ...limits, handshakeTimeout: limits.headersTimeout }, listener)
     : createHttpServer(limits, listener);
+  const cut = tls ? cutter(server) : () => server.closeAllConnections();
   // longer than the idle time of common proxies, so that it is not the server that cuts a connection about to be used
   server.keepAliveTimeout = 75_000;
-  if (unixSocket && isSocket(unixSocket) && (await isLeftOver(unixSocket))) rmSync(unixSocket);
+  if (unixSocket !== undefined) await prepareUnixSocket(unixSocket);
   await new Promise<void>((resolve, reject) => {
-    const where = unixSocket ? `Socket ${unixSocket}` : `Port ${port} on ${host}`;
-    server.once("error", (error) => reject(explain(error, where)));
-    server.listen({ ...(unixSocket ? { path: unixSocket } : { port, host }), backlog: BACKLOG }, () => resolve());
+    const where = unixSocket === undefined ? `Port ${port} on ${host}` : `Socket ${unixSocket}`;
+    const place = unixSocket === undefined ? { port, host } : { path: unixSocket };
+    server.once("error", (error) => reject(explain(error, options, where)));
+    server.listen({ ...place, backlog: BACKLOG }, () => resolve());
   });
-  if (unixSocket) chmodSync(unixSocket, 0o600);
-  const address = unixSocket ? undefined : (server.address() as AddressInfo); // a TCP server has one once it listens
+  if (unixSocket !== undefined) chmodSync(unixSocket, 0o600);
+  // follows only what listens: a server that did not open leaves nothing behind
+  const unfollow = server instanceof HttpsServer ? tls?.follow(server) : undefined;
+  const address = unixSocket !== undefined ? undefined : (server.address() as AddressInfo); // a TCP server has one once it listens
   const name = host.includes(":") ? `[${host}]` : host;
   return {
     url: address ? `${tls ? "https" : "http"}://${name}:${address.port}${path}` : `unix:${unixSocket}:${path}`,
     port: address?.port,
     async close(graceMs = 1_000) {
+      unfollow?.();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
-      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+      const late = setTimeout(cut, graceMs);
       await closed;
-      clearTimeout(cut);
+      clearTimeout(late);
     },
   };
 }

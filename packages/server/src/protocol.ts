@@ -17,6 +17,7 @@ import { wireExtensions } from "./extension-wiring.ts";
 import type { Bus } from "./notify.ts";
 import { MAX_WATCHED, MAX_WATCHED_CHARS } from "./params.ts";
 import type { Registry } from "./registry.ts";
+import { remoteAddressOf } from "./remote-address.ts";
 import { withValidTrace } from "./trace.ts";
 
 /** How a server introduces itself. */
@@ -89,6 +90,7 @@ function exchangeOf({ authenticated }: Service, server: Server, ctx: ServerConte
     signal: mcpReq.signal,
     meta: withValidTrace(mcpReq._meta ?? {}),
     headers: headers && authenticated ? withoutCredentials(headers) : headers,
+    remoteAddress: remoteAddressOf(ctx.http?.req),
     caller: ctx.http?.authInfo?.extra?.caller as Caller | undefined, // set by our HTTP side only
     client: describeClient(server, ctx, era),
     requestState: mcpReq.requestState<string>(),

@@ -1,75 +1,14 @@
 import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
-import { ConfigError, checkOptions, didYouMean, TenonError } from "@tenon/core";
+import { checkOptions, TenonError } from "@tenon/core";
+import { type RunOptions, readFlags, usage } from "./flags.ts";
 import type { Listening, ListenOptions } from "./listen.ts";
-
-export interface RunOptions extends ListenOptions {
-  /** Default `stdio`. */
-  transport?: "stdio" | "http";
-  /** One line on a terminal's stderr that says where the server listens. Default true. */
-  banner?: boolean;
-}
 
 interface Runnable {
   readonly name: string;
   listen(options?: ListenOptions): Promise<Listening>;
   stdio(): Promise<void>;
   close(): Promise<void>;
-}
-
-function transportOf(word: string): "stdio" | "http" {
-  if (word === "stdio" || word === "http") return word;
-  if (word === "streamable-http") return "http";
-  if (word === "sse") {
-    throw new ConfigError("The transport sse is gone from the protocol; use http (streamable-http)", {
-      code: "transport",
-    });
-  }
-  const near = didYouMean(word, ["stdio", "http", "streamable-http"]);
-  throw new ConfigError(`Unknown transport "${word}"; ${near ? `did you mean ${near}?` : "use stdio or http"}`, {
-    code: "transport",
-  });
-}
-
-/** Flags override options. @throws ConfigError for a flag nobody reads or a port that is none */
-function readFlags(args: readonly string[]): RunOptions {
-  let values: Record<string, string | boolean | undefined>;
-  try {
-    ({ values } = parseArgs({
-      args: [...args],
-      options: {
-        transport: { type: "string" },
-        port: { type: "string" },
-        host: { type: "string" },
-        path: { type: "string" },
-        "no-banner": { type: "boolean" },
-      },
-    }));
-  } catch (cause) {
-    throw new ConfigError(
-      `${cause instanceof Error ? cause.message : String(cause)}; known: --transport --port --host --path --no-banner`,
-      {
-        code: "flag",
-        cause,
-      },
-    );
-  }
-  const text = (key: string): string | undefined => (typeof values[key] === "string" ? values[key] : undefined);
-  const port = text("port");
-  if (port !== undefined && !(/^\d+$/.test(port) && Number(port) <= 65_535)) {
-    throw new ConfigError(`--port ${port} is not a port: expected a number from 0 to 65535`, { code: "flag" });
-  }
-  const transport = text("transport");
-  const host = text("host");
-  const path = text("path");
-  return {
-    ...(transport !== undefined && { transport: transportOf(transport) }),
-    ...(port !== undefined && { port: Number(port) }),
-    ...(host !== undefined && { host }),
-    ...(path !== undefined && { path }),
-    ...(values["no-banner"] === true && { banner: false }),
-  };
 }
 
 function isEntry(meta: ImportMeta): boolean {
@@ -82,11 +21,12 @@ export async function runIfEntry(server: Runnable, meta: ImportMeta, options: Ru
   if (!isEntry(meta)) return;
   try {
     checkOptions(options, ["transport", "banner", "port", "host", "path", "tls", "unixSocket"], "run(options)");
-    const {
-      transport = "stdio",
-      banner = true,
-      ...listenOptions
-    } = { ...options, ...readFlags(process.argv.slice(2)) };
+    const asked = readFlags(process.argv.slice(2), options);
+    if (asked === "help") {
+      process.stdout.write(`${server.name}: an MCP server\n\n${usage()}`, () => process.exit(0));
+      return;
+    }
+    const { transport = "stdio", banner = true, ...listenOptions } = asked;
     const signalled = new Promise<void>((resolve) => {
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
     });

@@ -7,6 +7,7 @@ import { type CacheOptions, createCacheHints } from "./cache.ts";
 import { createDefining, type Defining, registerHome } from "./defining.ts";
 import type { Service } from "./dispatch.ts";
 import { createExtensions, type Extension } from "./extensions.ts";
+import type { RunOptions } from "./flags.ts";
 import type { FetchOptions, HttpOptions, HttpSide } from "./http.ts";
 import type { Listening, ListenOptions } from "./listen.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
@@ -17,7 +18,7 @@ import { createPaging } from "./paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./protocol.ts";
 import { createRegistry } from "./registry.ts";
 import { MAX_RESULT_BYTES } from "./result.ts";
-import { type RunOptions, runIfEntry } from "./run.ts";
+import { runIfEntry } from "./run.ts";
 import { createScopes, type ScopeHierarchy } from "./scopes.ts";
 import { createSeal } from "./seal.ts";
 import { openStdio } from "./stdio.ts";
@@ -113,6 +114,15 @@ const OPTIONS = [
   "pageSize",
 ] as const satisfies ReadonlyArray<keyof ServerOptions>;
 
+const HTTP_OPTIONS = [
+  "allowedHosts",
+  "allowedOrigins",
+  "trustedProxies",
+  "maxBodyBytes",
+  "requestTimeoutMs",
+  "sessions",
+] as const satisfies ReadonlyArray<keyof HttpOptions>;
+
 const WEEK_SECONDS = 7 * 24 * 60 * 60;
 const PAGE_WAIT_SECONDS = 20;
 const SPILL_BYTES = 64 * 1024;
@@ -154,7 +164,10 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
   extension(extension: Extension): this;
   /** Answers one HTTP request: the seam for tests and other frameworks. Checks Host and Origin. */
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
-  /** Listens on a port or a unix socket. @throws ConnectionError `code: "port_in_use"` */
+  /**
+   * Listens on a port or a unix socket.
+   * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for options that cannot be used, such as `"tls"`
+   */
   listen(options?: ListenOptions): Promise<Listening>;
   /** Serves standard input and output; resolves when the client closes its end. */
   stdio(): Promise<void>;
@@ -184,6 +197,7 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
  */
 export function createServer<Lifespan = undefined>(options: ServerOptions<Lifespan>): TenonServer<Lifespan> {
   checkOptions(options, OPTIONS, "createServer(options)");
+  checkOptions(options.http ?? {}, HTTP_OPTIONS, "createServer({ http })");
   checkAuth(options.auth);
   const admission = { verifier: options.auth, scopes: createScopes(options.scopeHierarchy) };
   const registry = createRegistry(options.visibleTags);
@@ -259,8 +273,9 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return server;
     },
     notify: bus.notify,
-    // nothing but the caller: what else the HTTP side may be told is between it and `listen`
-    fetch: async (request, { caller } = {}) => (await httpSide()).fetch(request, caller && { caller }),
+    // nothing else of what is given: what more the HTTP side may be told is between it and `listen`
+    fetch: async (request, { caller, remoteAddress } = {}) =>
+      (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress }),
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
       await service.lifespan();
@@ -269,11 +284,14 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         import("./listen.ts"),
         import("./fast/listener.ts"),
       ]);
-      const warning = options.auth && clearTextWarning(listenOptions, options.auth.resource);
+      const warning = options.auth && clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource);
       if (warning !== undefined) log("warning", warning);
       const identity = identityOf(introduction);
-      const listening = await listen(side, { ...options.http, ...listenOptions }, (path, otherwise) =>
-        createFastListener({ service, side, identity, path, otherwise }),
+      const listening = await listen(
+        side,
+        { ...options.http, ...listenOptions },
+        (path, otherwise) => createFastListener({ service, side, identity, path, otherwise }),
+        log,
       );
       const close = (graceMs?: number): Promise<void> => {
         closers.delete(close);

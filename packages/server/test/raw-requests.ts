@@ -1,4 +1,6 @@
 import { request as httpRequest } from "node:http";
+import { request as httpsRequest, type RequestOptions } from "node:https";
+import { urlToHttpOptions } from "node:url";
 import type { FetchOptions, TenonServer } from "../src/index.ts";
 
 /** A request as bytes, so that it may be as wrong as one likes. */
@@ -92,12 +94,13 @@ export function messagesOf(contentType: string | undefined, text: string): unkno
   return [JSON.parse(text)];
 }
 
-/** Sends over a socket. */
-export function overSocket(url: string, raw: Raw, signal?: AbortSignal): Promise<Answer> {
+/** Sends over a socket: to an address, or to what node's own client takes for one. */
+export function overSocket(to: string | RequestOptions, raw: Raw, signal?: AbortSignal): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const sent = httpRequest(
-      url,
-      { method: raw.method ?? "POST", headers: raw.headers ?? {}, ...(signal && { signal }) },
+    const place = typeof to === "string" ? urlToHttpOptions(new URL(to)) : to;
+    const request = place.protocol === "https:" ? httpsRequest : httpRequest;
+    const sent = request(
+      { ...place, method: raw.method ?? "POST", headers: raw.headers ?? {}, ...(signal && { signal }) },
       (response) => {
         let text = "";
         response.setEncoding("utf8");

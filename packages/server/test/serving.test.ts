@@ -1,9 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
-import { createServer as createSocket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -241,23 +237,6 @@ describe("the HTTP side", () => {
     expect((await clients[2]?.listTools())?.tools.length).toBeGreaterThan(0);
     await Promise.all(clients.map((client) => client.close()));
     await small.close();
-  });
-  it("takes over a unix socket that a crashed process left, and no other file", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "tenon-socket-"));
-    const [bound, left, file] = ["bound", "left", "file"].map((name) => join(folder, name)) as [string, string, string];
-    const crashed = createSocket().listen(bound);
-    await once(crashed, "listening");
-    renameSync(bound, left); // what closes it removes the name it knows, as a crash would not
-    await new Promise((resolve) => crashed.close(resolve));
-    const heir = shop();
-    const second = shop();
-    await heir.listen({ unixSocket: left });
-    await expect(second.listen({ unixSocket: left })).rejects.toMatchObject({ code: "port_in_use" });
-    writeFileSync(file, "data");
-    await expect(second.listen({ unixSocket: file })).rejects.toMatchObject({ code: "port_in_use" });
-    expect(readFileSync(file, "utf8")).toBe("data");
-    await Promise.all([heir.close(), second.close()]);
-    rmSync(folder, { recursive: true });
   });
   it("writes no error to its log when a handler stops because its client left", async () => {
     const levels: string[] = [];

@@ -1,6 +1,6 @@
-import { openQuestions, type RunnableAgent, runInteractive, ThreadBusyError } from "@tenon/agent";
+import { type EndState, openQuestions, type RunnableAgent, type StreamOptions, streamInteractive } from "@tenon/agent";
 import { type Lines, terminalTexts } from "@tenon/client/terminal";
-import { cleanText as clean, isRecord, TenonError } from "@tenon/core";
+import { cleanText as clean, isRecord } from "@tenon/core";
 import type { Desk } from "../agent/desk.ts";
 import type { AuditLine, DeskContext } from "../agent/interceptors.ts";
 import type { Threads } from "../agent/threads.ts";
@@ -8,7 +8,7 @@ import type { ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
 import { askPerson } from "./ask.ts";
 import { interpret } from "./commands.ts";
-import { createRenderer } from "./render.ts";
+import { createRenderer, reasonOf } from "./render.ts";
 
 export interface ChatOptions {
   desk: Desk;
@@ -19,30 +19,27 @@ export interface ChatOptions {
   user: DeskContext;
   /** How the model is called in the greeting. */
   model: string;
+  /** Hears of errors of which the person is told only a reference. */
+  onError: NonNullable<StreamOptions["onError"]>;
   /** Ends the conversation; what is open stays open. */
   signal: AbortSignal;
 }
 
 /** Bytes of one message: far above what people type, far below what hurts a model. */
 const MESSAGE_BYTES = 32 * 1024;
+/** Length of one value on the screen: a person must see what they decide, and nobody but this process holds the events. */
+const MAX_TEXT = 1024 * 1024;
 
 function auditOf(values: unknown): readonly AuditLine[] {
   const lines = isRecord(values) ? values.auditLog : undefined;
   return Array.isArray(lines) ? lines : [];
 }
 
-/** What went wrong, in one line and without anything from inside. */
-function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  const line = clean(message.split("\n")[0] ?? "").slice(0, 300);
-  return error instanceof TenonError || line ? line : "unexpected error";
-}
-
 /** Talks with a person until they leave, the input ends, or `signal` fires. */
 export async function chat(options: ChatOptions): Promise<void> {
   const { desk, threads, lines, texts: t, threadId, user, signal } = options;
   const serverTitle = (server: string): string => t.offline.serverNames[server] ?? clean(server);
-  const render = createRenderer(lines.write, t, serverTitle);
+  const render = createRenderer(lines.write, { t, threadId, serverTitle });
   const down = new Set<ServerName>();
   const texts = terminalTexts(t.lang, { leave: t.chat.formActions });
   let left = false;
@@ -68,25 +65,24 @@ export async function chat(options: ChatOptions): Promise<void> {
   /** One turn: the message (or what is open), the questions it raises, the reply, the audit lines. */
   async function turn(agent: RunnableAgent, message: string | undefined): Promise<void> {
     const before = auditOf((await stateOf(agent)).values).length;
-    try {
-      const result = await runInteractive(agent, message, {
-        threadId,
-        context: user,
-        signal,
-        leases: threads.leases,
-        lease: threads.lease,
-        ask: (question) => askPerson(question, { lines, texts, signal, serverTitle, leave, bareWords: true }),
-        onEvent: render.event,
-      });
-      render.endLine();
-      if (result.status === "paused") lines.write(`${t.chat.paused}\n`);
-    } catch (error) {
-      render.endLine();
-      if (signal.aborted) return;
-      lines.write(
-        `${error instanceof ThreadBusyError ? t.chat.threadBusy(clean(threadId)) : t.chat.turnFailed(reasonOf(error))}\n`,
-      );
+    let failed = false;
+    let end: EndState | undefined;
+    for await (const event of streamInteractive(agent, message, {
+      threadId,
+      context: user,
+      signal,
+      leases: threads.leases,
+      lease: threads.lease,
+      maxText: MAX_TEXT,
+      onError: options.onError,
+      ask: (question) => askPerson(question, { lines, texts, signal, serverTitle, leave, bareWords: true }),
+    })) {
+      render.event(event);
+      if (event.type === "error") failed = event.error.code !== "superseded";
+      if (event.type === "end") end = event.state;
     }
+    if (end === "aborted") return;
+    if (end === "waiting" && !failed) lines.write(`${t.chat.paused}\n`);
     render.audit(auditOf((await stateOf(agent)).values).slice(before));
   }
 

@@ -1,4 +1,4 @@
-import type { RunEvent } from "@tenon/agent";
+import type { StreamEvent } from "@tenon/agent";
 import { cleanText as clean, isRecord } from "@tenon/core";
 import type { AuditLine } from "../agent/interceptors.ts";
 import { rejectionReason } from "../agent/rejection.ts";
@@ -17,8 +17,28 @@ function logText(data: unknown): string {
   return JSON.stringify(data);
 }
 
+/** What went wrong, in one line and without anything from inside. */
+export function reasonOf(thrown: unknown): string {
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return clean(message.split("\n")[0] ?? "").slice(0, 300) || "unexpected error";
+}
+
+function problemOf({ code, message }: { code: string; message: string }, t: Texts, threadId: string): string {
+  if (code === "superseded") return t.chat.superseded;
+  if (code === "thread_busy") return t.chat.threadBusy(clean(threadId));
+  return t.chat.turnFailed(reasonOf(message));
+}
+
+/** Whose events are shown, and in which words. */
+export interface View {
+  t: Texts;
+  threadId: string;
+  /** How a server is called on the screen. */
+  serverTitle(server: string): string;
+}
+
 /** What an event other than text looks like, or undefined for those that are shown elsewhere. */
-function lineOf(event: RunEvent, t: Texts, serverTitle: (server: string) => string): string | undefined {
+function lineOf(event: StreamEvent, { t, threadId, serverTitle }: View): string | undefined {
   switch (event.type) {
     case "tool-start": {
       const name = event.tool === undefined ? event.name : `${event.server}/${event.tool}`;
@@ -37,11 +57,14 @@ function lineOf(event: RunEvent, t: Texts, serverTitle: (server: string) => stri
       return event.status === "error" && rejectionReason(event.text) === undefined
         ? `  ✗ ${t.chat.toolFailed}: ${clean(event.text)}`
         : undefined;
-    case "superseded":
-      return t.chat.superseded;
+    case "question":
+      return event.truncated ? t.chat.questionCut : undefined; // what it asks is shown when its turn has come
+    case "error":
+      return problemOf(event.error, t, threadId);
     // shown elsewhere, or of no use in a terminal
     case "text":
-    case "question":
+    case "run-start":
+    case "end":
     case "reasoning":
     case "text-end":
     case "call-start":
@@ -52,16 +75,16 @@ function lineOf(event: RunEvent, t: Texts, serverTitle: (server: string) => stri
   }
 }
 
-/** Turns the events of a run into lines of a terminal; knows whether the assistant's text is in mid-line. */
-export function createRenderer(write: (text: string) => void, t: Texts, serverTitle: (server: string) => string) {
+/** Turns the events of a stream into lines of a terminal; knows whether the assistant's text is in mid-line. */
+export function createRenderer(write: (text: string) => void, view: View) {
+  const { t } = view;
   let speaking = false;
   const endLine = (): void => {
     if (speaking) write("\n");
     speaking = false;
   };
   return {
-    endLine,
-    event(event: RunEvent): void {
+    event(event: StreamEvent): void {
       if (event.type === "text") {
         if (!speaking) write(`\n${t.chat.assistant}`);
         speaking = true;
@@ -69,7 +92,7 @@ export function createRenderer(write: (text: string) => void, t: Texts, serverTi
         return;
       }
       endLine();
-      const line = lineOf(event, t, serverTitle);
+      const line = lineOf(event, view);
       if (line !== undefined) write(`${line}\n`);
     },
     audit(lines: readonly AuditLine[]): void {

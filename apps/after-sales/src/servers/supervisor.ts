@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream, statSync, truncateSync, type WriteStream } from "node:fs";
-import { join } from "node:path";
+import { createWriteStream, type WriteStream } from "node:fs";
 import { ConnectionError, isRecord } from "@tenon/core";
+import { logFile } from "../log-file.ts";
 import { PORTS, type ServerName } from "./names.ts";
 import type { ServeOptions } from "./options.ts";
 import { createDeskServer, listenOn } from "./serve.ts";
@@ -26,22 +26,15 @@ export interface SupervisorOptions extends ServeOptions {
 }
 
 const START_MS = 15_000;
-const LOG_BYTES = 5 * 1024 * 1024;
 /** Wait before a restart; doubled after each failure, up to the second number. */
 const RESTART_MS = 200;
 const RESTART_MAX_MS = 5_000;
 /** A server that ran this long has not failed at its start. */
 const STABLE_MS = 30_000;
 
-/** The server's own log goes to a file beside the data; a large one starts over. */
+/** The server's own log goes to a file beside the data. */
 function openLog(dataDirectory: string, name: ServerName): WriteStream {
-  const path = join(dataDirectory, `${name}-server.log`);
-  try {
-    if (statSync(path).size > LOG_BYTES) truncateSync(path);
-  } catch {
-    // no log yet
-  }
-  const log = createWriteStream(path, { flags: "a" });
+  const log = createWriteStream(logFile(dataDirectory, `${name}-server`), { flags: "a" });
   log.on("error", () => undefined); // a full disk is no reason to stop serving
   return log;
 }

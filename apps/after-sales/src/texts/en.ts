@@ -122,6 +122,7 @@ export const en: Texts = {
     paused: "This question stays open; it can be answered at the next start.",
     pending: "A question from last time is still open:",
     resumed: "The last run was cut; it goes on now.",
+    questionCut: "The next question is too long to be shown in full; approve only what you can see.",
     superseded: "This question was answered elsewhere; your answer was not used.",
     threadBusy: (thread) => `Thread ${thread} is busy in another window; try again in a moment.`,
     tool: (name) => `calling ${name}`,

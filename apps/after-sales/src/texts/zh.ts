@@ -119,6 +119,7 @@ export const zh = {
     paused: "这个问题会保留，下次启动时可以继续回答。",
     pending: "上次有一个问题还没有回答：",
     resumed: "上次的处理被中断，现在接着做。",
+    questionCut: "下面的问题太长，没有完整显示；请只批准您看得到的内容。",
     superseded: "这个问题已在别处得到回答，你的回答没有使用。",
     threadBusy: (thread: string) => `会话 ${thread} 正在另一个窗口处理中，请稍后再试。`,
     tool: (name: string) => `调用 ${name}`,

@@ -1,5 +1,4 @@
-import { isRecord } from "@tenon/core";
-import { resolvePointer } from "./pointer.ts";
+import { isRecord, resolvePointer } from "@tenon/core";
 
 /** A schema as plain JSON, without references, in the words of draft 2020-12. */
 export type Node = Record<string, unknown>;
@@ -245,7 +244,7 @@ function read(walk: Walk, given: unknown, above: Trail | undefined): Node | fals
   }
   if (holdsList(node.type) && node.items === undefined) node.items = {};
   const ref = source.$ref ?? source.$dynamicRef;
-  const target = ref === undefined ? undefined : resolvePointer(walk.root, ref);
+  const target = resolvePointer(walk.root, ref);
   if (target === undefined || target === true) return node; // a reference elsewhere says nothing here
   if (isAbove(trail, target)) return { ...recursion(target), ...node };
   const pointed = read(walk, target, trail);

@@ -1,5 +1,4 @@
-import { isRecord } from "@tenon/core";
-import { resolvePointer } from "./pointer.ts";
+import { isRecord, resolvePointer } from "@tenon/core";
 
 const MAX_DEPTH = 24;
 const MAX_WORK = 20_000;
@@ -18,7 +17,7 @@ function listed(schema: Record<string, unknown>, words: readonly string[]): unkn
 function parts(schema: unknown, work: Work, depth = 0): Record<string, unknown>[] {
   work.left -= 1;
   if (!isRecord(schema) || depth > MAX_DEPTH || work.left < 0) return [];
-  const target = schema.$ref === undefined ? undefined : resolvePointer(work.root, schema.$ref);
+  const target = resolvePointer(work.root, schema.$ref);
   const inner = [target, ...listed(schema, ["anyOf", "oneOf", "allOf"])];
   return [schema, ...inner.flatMap((item) => parts(item, work, depth + 1))];
 }

@@ -55,6 +55,23 @@ const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOpt
     { w: { url: "https://example.com/a" }, g: { url: "https://example.com/b", timeoutMs: 5_000 } },
   ],
   [
+    "auth of every kind",
+    `{ "mcpServers": {
+       "bearer": { "url": "https://example.com/a", "auth": { "type": "bearer", "token": "\${TOKEN}" } },
+       "program": { "url": "https://example.com/b", "auth": { "type": "clientCredentials", "clientId": "c", "clientSecret": "\${TOKEN}",
+                    "scopes": ["read"], "issuer": "https://id.example.com" } },
+       "person": { "url": "https://example.com/c", "auth": { "type": "oauth", "store": "tokens.json", "dpop": true } },
+       "platform": { "url": "https://example.com/d", "auth": { "type": "workloadIdentity", "tokenFile": "/var/run/token" } },
+       "cursor": { "url": "https://example.com/e", "auth": { "CLIENT_ID": "c", "CLIENT_SECRET": "s", "scopes": ["read"] } } } }`,
+    {
+      bearer: { url: "https://example.com/a", auth: { kind: "bearer", open: expect.any(Function) } },
+      program: { url: "https://example.com/b", auth: { kind: "clientCredentials", open: expect.any(Function) } },
+      person: { url: "https://example.com/c", auth: { kind: "oauth", open: expect.any(Function) } },
+      platform: { url: "https://example.com/d", auth: { kind: "workloadIdentity", open: expect.any(Function) } },
+      cursor: { url: "https://example.com/e", auth: { kind: "oauth", open: expect.any(Function) } },
+    },
+  ],
+  [
     "Cline",
     `{ "mcpServers": { "c": { "command": "node", "args": ["x"], "disabled": false, "autoApprove": ["a"], "alwaysAllow": [] } } }`,
     { c: { command: "node", args: ["x"] } },
@@ -200,6 +217,31 @@ const WRONG: [text: string, message: string, schemaKnows?: false][] = [
   [
     '{ "mcpServers": { "a": { "type": "htpp", "url": "https://example.com" } } }',
     'mcpServers.a.type is "htpp"; did you mean "http"?',
+  ],
+  [
+    '{ "mcpServers": { "a": { "url": "https://example.com", "auth": { "type": "oaut" } } } }',
+    'mcpServers.a.auth.type is "oaut"; did you mean "oauth"?',
+  ],
+  [
+    '{ "mcpServers": { "a": { "url": "https://example.com", "auth": { "type": "oauth", "redirectUri": "x" } } } }',
+    'mcpServers.a.auth.redirectUri is no known key; did you mean "redirectUrl"?',
+  ],
+  [
+    '{ "mcpServers": { "a": { "url": "https://example.com", "auth": { "type": "bearer" } } } }',
+    'mcpServers.a.auth needs a text "token", got undefined',
+  ],
+  [
+    '{ "mcpServers": { "a": { "url": "https://example.com",\n "auth": { "type": "oauth",\n "scopes": ["a b"] } } } }',
+    "/project/mcp.json:3: mcpServers.a.auth.scopes is not usable: oauth(options).scopes must be a list of scopes",
+  ],
+  [
+    '{ "mcpServers": { "a": { "url": "https://example.com", "auth": { "type": "clientCredentials", "clientId": "c" } } } }',
+    'mcpServers.a.auth needs a text "clientSecret", got undefined',
+  ],
+  [
+    '{ "mcpServers": { "a": { "url": "http://example.com", "auth": { "type": "bearer", "token": "x" } } } }',
+    "mcpServers.a.auth would send a token unencrypted to example.com",
+    false,
   ],
   ['{ "mcpServers": { "a": { "type": "http", "command": "x" } } }', 'has type "http" and needs a url', false],
   [

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
+import type { OnAuthorize } from "../auth/index.ts";
 import type { ClientOptions } from "../types/client.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { type ConfigDocument, checkKey, configError, type KeyPath, parseDocumentText, pathText } from "./document.ts";
@@ -16,6 +17,8 @@ export interface ConfigOptions {
   readonly input?: (input: ConfigInput) => string | undefined | Promise<string | undefined>;
   /** What `${workspaceFolder}` stands for. Default: the folder of the file; its parent for a file in `.vscode` or `.cursor`. */
   readonly workspaceFolder?: string;
+  /** Has a person sign in where an entry says `"auth": { "type": "oauth" }`; see `oauth`. Default: opens the browser. */
+  readonly onAuthorize?: OnAuthorize | false;
 }
 
 export interface ParseOptions extends ConfigOptions {
@@ -25,7 +28,7 @@ export interface ParseOptions extends ConfigOptions {
   readonly format?: "json" | "yaml";
 }
 
-const OPTIONS = ["env", "input", "workspaceFolder"];
+const OPTIONS = ["env", "input", "workspaceFolder", "onAuthorize"];
 
 /** A configuration ready for `createClient`. */
 export interface Config {
@@ -177,7 +180,7 @@ export async function parseConfig(text: string, options: ParseOptions = {}): Pro
   checkTop(document, top, warn);
   const inputs = readInputs(document, top.inputs ?? (isRecord(top.mcp) ? top.mcp.inputs : undefined));
   const from: VariableSources = { env, workspaceFolder, inputs, ask: askOnce(options.input) };
-  const context: EntryContext = { document, folder: workspaceFolder, warn };
+  const context: EntryContext = { document, folder: workspaceFolder, warn, onAuthorize: options.onAuthorize };
   const servers: [string, ServerConfig][] = [];
   const disabled: string[] = [];
   for (const [path, entry] of serverEntries(document, top)) {

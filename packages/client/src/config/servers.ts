@@ -2,8 +2,10 @@ import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { ConfigError, didYouMean, isRecord, shownValue, TenonError } from "@tenon/core";
+import type { OnAuthorize } from "../auth/index.ts";
 import { checkServer } from "../options.ts";
 import type { ServerConfig } from "../types/servers.ts";
+import { readAuth } from "./auth.ts";
 import { type ConfigDocument, checkKey, configError, type KeyPath, pathText } from "./document.ts";
 import { ALIASES, ALL_KEYS, COMMAND_KEYS, FOREIGN, SELECTING, TYPES, URL_KEYS } from "./keys.ts";
 
@@ -20,6 +22,8 @@ export interface EntryContext {
   /** Where relative paths start. */
   readonly folder: string;
   warn(path: KeyPath, message: string): void;
+  /** Has a person sign in where `auth` of an entry is `oauth`. */
+  readonly onAuthorize?: OnAuthorize | false | undefined;
 }
 
 /** Whether an entry is switched off; looked at before anything else in it, so that its variables may be unset. */
@@ -187,6 +191,7 @@ export async function readServer(
   }
   if (kind === "stdio") Object.assign(config, await processParts(context, path, entry));
   else if (entry.headers !== undefined) config.headers = texts(context, [...path, "headers"], entry.headers);
+  if (config.auth !== undefined) config.auth = await readAuth(context, [...path, "auth"], config.auth);
   const timeout = timeoutOf(context, path, entry);
   if (timeout !== undefined) config.timeoutMs ??= timeout;
   const where = pathText(path);

@@ -9,11 +9,12 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
+import { Refusal } from "../auth/refusal.ts";
 import type { PeerAnswers } from "../peer-requests.ts";
 import type { HttpServerConfig, ServerConfig } from "../types/servers.ts";
 import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
-import { httpTransport, sseTransport } from "./http.ts";
+import { httpTransport, type Identity, sseTransport } from "./http.ts";
 import { keepListening, keepStream } from "./listening.ts";
 import { placeOf } from "./place.ts";
 import type { Pools } from "./pool.ts";
@@ -66,6 +67,13 @@ function listenSteps(): { step(how: "sent" | "answered"): void; done: Promise<vo
   return { step, done };
 }
 
+/** How a connection is made. */
+export interface ConnectionWay {
+  /** Over HTTP: speak the first transport, HTTP+SSE. */
+  readonly sse?: boolean;
+  readonly identity?: Identity | undefined;
+}
+
 /** One live connection to one server. Replaced, never repaired. */
 export class Connection {
   readonly server: string;
@@ -91,10 +99,14 @@ export class Connection {
   #retired = false;
   #levelAsked = false;
 
-  /** @param sse over HTTP: speak the first transport, HTTP+SSE */
-  constructor(server: string, config: ServerConfig, hooks: ConnectionHooks, sse = false) {
+  /** Whose requests it carries; empty where nobody is known. */
+  readonly principal: string;
+
+  constructor(server: string, config: ServerConfig, hooks: ConnectionHooks, way: ConnectionWay = {}) {
+    const { sse = false, identity } = way;
     this.server = server;
     this.config = config;
+    this.principal = identity?.principal ?? "";
     if ("command" in config) {
       const { onStderr } = hooks;
       this.#child = new ChildTransport(server, config, {
@@ -103,7 +115,7 @@ export class Connection {
       });
       this.#transport = new ChildTapTransport(this.#child);
     } else if ("url" in config) {
-      this.#transport = new TapTransport(this.#overHttp(config, hooks.pools, sse));
+      this.#transport = new TapTransport(this.#overHttp(config, hooks.pools, sse, identity));
     } else {
       this.#transport = new TapTransport(config.transport());
     }
@@ -182,7 +194,12 @@ export class Connection {
   /** Opens the connection; `known` skips the question which revision the server speaks. */
   async open(known: Exclude<Verdict, { kind: "sse" }> | undefined, timeoutMs: number): Promise<void> {
     const prior = known ? { prior: known } : {};
-    await withExchange({}, () => this.sdk.connect(this.#transport, { timeout: timeoutMs, ...prior }));
+    const exchange: Exchange = {};
+    try {
+      await withExchange(exchange, () => this.sdk.connect(this.#transport, { timeout: timeoutMs, ...prior }));
+    } catch (error) {
+      throw exchange.failure instanceof Refusal ? exchange.failure : error;
+    }
   }
 
   /**
@@ -259,14 +276,14 @@ export class Connection {
     await this.#transport.close().catch(() => {});
   }
 
-  #overHttp(config: HttpServerConfig, pools: Pools, sse: boolean): Transport {
+  #overHttp(config: HttpServerConfig, pools: Pools, sse: boolean, identity: Identity | undefined): Transport {
     const { server } = this;
     if (sse) {
       // the one stream carries every answer: without it the connection is of no use
       const onListening = (open: number) => {
         if (open === 0 && !this.#gone) void this.close();
       };
-      return sseTransport(config, { server, pools, onListening });
+      return sseTransport(config, { server, pools, identity, onListening });
     }
     const listens = listenSteps();
     this.#streamWait = listens.done;
@@ -275,7 +292,8 @@ export class Connection {
       this.#stream?.changed(open);
     };
     const keptElsewhere = () => this.#stream?.alone === true;
-    const http = httpTransport(config, { server, pools, onListening, onListen: listens.step, keptElsewhere });
+    const context = { server, pools, identity, onListening, onListen: listens.step, keptElsewhere };
+    const http = httpTransport(config, context);
     this.#http = http;
     this.#stream = keepStream(
       () => withExchange({}, () => http.resumeStream("")),

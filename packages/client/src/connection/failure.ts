@@ -149,7 +149,9 @@ function httpFailure(target: Target, error: SdkHttpError): Failure {
   if (status === 401 || status === 403) {
     const code = status === 401 ? "unauthorized" : "forbidden";
     const todo =
-      status === 401 ? "send a valid credential in the server's headers" : "use a credential with more rights";
+      status === 401
+        ? "configure auth for the server (@tenon/client/auth), or a valid credential in its headers"
+        : "use a credential with more rights";
     const message = `server "${server}" (${place}) refused ${what} with HTTP ${status}: ${todo}`;
     return { error: new AuthError(message, { ...details, code }), ran: "no", dead: false };
   }

@@ -1,6 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { ConnectionError, ProtocolError } from "@tenon/core";
+import { IdentityChanged, refusalOf } from "../auth/refusal.ts";
+import type { AuthSession, Credential } from "../auth/types.ts";
 import type { HttpServerConfig } from "../types/servers.ts";
 import { type AskOptions, ask, type Head } from "./answer.ts";
 import { currentExchange, type Exchange } from "./exchange.ts";
@@ -12,6 +14,8 @@ import { retryAfterMs, sleep } from "./time.ts";
 /** Bytes that one message of a server may have unless configured otherwise. */
 export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 const MAX_REDIRECTS = 3;
+/** How often a request is sent again because its proof lacked a nonce (RFC 9449 section 9). */
+const MAX_PROOFS = 2;
 /** Longest wait that a server may ask for before a list is asked for again. */
 const MAX_LIST_WAIT_MS = 10_000;
 /** Bounds of the wait before a stream that was cut is asked for again, whatever its server wants. */
@@ -20,9 +24,17 @@ const MAX_RECONNECT_MS = 30_000;
 /** They say what the message or the connection says: a single call must not contradict them. */
 const OWN_HEADERS = /^(content-|host$|mcp-(protocol-version|method|name|session-id)$)/i;
 
+/** Whose requests a connection carries. */
+export interface Identity {
+  readonly session: AuthSession;
+  /** Nobody's is empty. */
+  readonly principal: string;
+}
+
 /** What a transport over HTTP needs besides its configuration. */
 export interface HttpContext {
   readonly server: string;
+  readonly identity?: Identity | undefined;
   readonly pools: Pools;
   /** Number of open listening streams after every change. */
   readonly onListening: (open: number) => void;
@@ -83,6 +95,13 @@ function busyError(server: string, place: string, head: Head, text: string): Con
   );
 }
 
+/** The credential of whom a connection belongs to. @throws IdentityChanged, AuthError */
+async function credentialOf(server: string, { session, principal }: Identity): Promise<Credential | undefined> {
+  const credential = await session.credential();
+  if ((credential?.principal ?? "") !== principal) throw new IdentityChanged(server);
+  return credential;
+}
+
 function headersOf(init: RequestInit | undefined, exchange: Exchange | undefined): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "tenon" };
   if (init?.headers instanceof Headers) for (const [name, value] of init.headers) headers[name] = value;
@@ -113,12 +132,17 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
 
   const send = async (url: URL, init: RequestInit | undefined, exchange: Exchange | undefined) => {
     const method = init?.method ?? "GET";
+    const headers = headersOf(init, exchange);
+    // a call that brought its own is not ours to authorise
+    const identity = headers.authorization === undefined ? context.identity : undefined;
+    const credential = identity && (await credentialOf(server, identity));
+    if (credential) Object.assign(headers, await credential.headers(method, url));
     const quiet = method === "GET" || exchange?.listening === true;
     const options: AskOptions = {
       dispatcher: quiet ? route.quiet : route.dispatcher,
       url,
       method,
-      headers: headersOf(init, exchange),
+      headers,
       body: typeof init?.body === "string" ? init.body : undefined, // the SDK sends texts only
       signal: ofRequest(init),
       limit,
@@ -150,15 +174,17 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
     const stream =
       answered.head.headers["content-type"]?.toString().toLowerCase().startsWith("text/event-stream") === true;
     if (exchange && method === "POST") exchange.streaming = stream;
-    return answered;
+    return { ...answered, ...(identity && { token: credential?.token ?? "" }) };
   };
 
   return async (input, init) => {
     const exchange = currentExchange();
     let url = new URL(input instanceof Request ? input.url : input);
     let waited = false;
+    let proofs = 0;
     for (let hops = 0; ; ) {
-      const { head, answer } = await send(url, init, exchange);
+      const { head, answer, token } = await send(url, init, exchange);
+      if (token !== undefined && context.identity?.session.again?.(answer, url) && ++proofs <= MAX_PROOFS) continue;
       const next = redirectOf(url, head, server, hops);
       if (next) {
         url = next;
@@ -178,6 +204,9 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
       if (route.proxy !== undefined && head.status === 502 && url.protocol === "http:") {
         throw proxyError(server, route.proxy, new Error("HTTP 502"), true);
       }
+      // whoever waits for this request asks for a better token, outside of the request's own time
+      const refusal = token === undefined ? undefined : refusalOf(server, answer, token || undefined);
+      if (refusal && exchange) exchange.failure ??= refusal;
       return answer;
     }
   };

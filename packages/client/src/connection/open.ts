@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { ConnectionError } from "@tenon/core";
+import { Refusal } from "../auth/refusal.ts";
+import type { AuthSession } from "../auth/types.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { Connection, type ConnectionHooks } from "./connection.ts";
 import { withSignal } from "./deadline.ts";
@@ -31,8 +33,15 @@ function nextWay(error: unknown, config: ServerConfig, tried: readonly Way[]): W
   return order.find((way) => !tried.includes(way));
 }
 
+/** The authorisation of a server's requests, and who they are made for at the moment. */
+export interface Identified {
+  readonly session: AuthSession;
+  identify(): Promise<string>;
+}
+
 /** How a connection is opened. */
 export interface OpenOptions {
+  readonly identified?: Identified | undefined;
   /** What is known about the server. */
   readonly known: Verdict | undefined;
   /** Gives up when aborted. */
@@ -57,20 +66,21 @@ export async function openConnection(
   server: string,
   config: ServerConfig,
   hooks: ConnectionHooks,
-  { known, signal, onClosing }: OpenOptions,
+  { known, signal, onClosing, identified }: OpenOptions,
 ): Promise<Opened> {
   const budget = config.connectTimeoutMs ?? 5_000;
   const place = placeOf(config);
-  const until = Date.now() + budget;
+  let until = Date.now() + budget;
   // starting a process blocks for a moment: the time of all that are opened together begins before the first one is started
   await Promise.resolve();
   let words = "";
   let ending: string | undefined;
   const attempt = async (way: Way): Promise<Opened> => {
+    const identity = identified && { session: identified.session, principal: await identified.identify() };
     const left = Math.max(1, until - Date.now());
     let timer: NodeJS.Timeout | undefined;
     const sse = way === "sse";
-    const connection = new Connection(server, config, hooks, sse);
+    const connection = new Connection(server, config, hooks, { sse, identity });
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(unreachable({ server, place }, `it did not answer within ${budget} ms`)), left);
     });
@@ -89,6 +99,7 @@ export async function openConnection(
     }
   };
   const tried: Way[] = [];
+  let refusals = 0;
   let way: Way | undefined = known === undefined || known.kind === "modern" ? "auto" : known.kind;
   let last: unknown;
   while (way !== undefined && Date.now() < until && !signal.aborted) {
@@ -96,6 +107,14 @@ export async function openConnection(
     try {
       return await attempt(way);
     } catch (error) {
+      if (identified && error instanceof Refusal) {
+        // a person may be asked now: that time is not the server's
+        const better = identified.session.refused(error.refused, ++refusals);
+        await withSignal(better, signal, () => unreachable({ server, place }, "the client was closed"));
+        tried.pop();
+        until = Date.now() + budget;
+        continue;
+      }
       // that the oldest transport is refused as well says less than why the newer one was
       if (way !== "sse" || last === undefined) last = error;
       way = nextWay(error, config, tried);

@@ -1,4 +1,6 @@
 import { ConnectionError, isRecord, type TenonError } from "@tenon/core";
+import { IdentityChanged, Refusal } from "../auth/refusal.ts";
+import type { AuthSession } from "../auth/types.ts";
 import type { ServerConfig, ServerInfo, StdioServerConfig } from "../types/servers.ts";
 import type { Connection, ConnectionHooks } from "./connection.ts";
 import { classify } from "./failure.ts";
@@ -22,6 +24,9 @@ function contradicts({ data }: TenonError): boolean {
 function wantsHandshake({ data, message }: TenonError): boolean {
   return isRecord(data) && (data.code === -32_000 || data.code === -32_600) && /session|not initialized/i.test(message);
 }
+
+/** How often a connection is looked for while its requests become somebody else's again and again. */
+const MAX_CHANGES = 3;
 
 function closedError(server: string): ConnectionError {
   return new ConnectionError(`the client was closed; server "${server}" can no longer be used. Create a new client`, {
@@ -49,8 +54,11 @@ export class Server {
   #opening: Promise<Connection> | undefined;
   readonly #closing = new AbortController();
   readonly #leftovers = new Set<Promise<void>>();
-  /** Kept for the whole process; a transport of the caller's own has no name and is known to this server only. */
-  readonly #endpoint: string | undefined;
+  readonly #session: AuthSession | undefined;
+  /** Who requests are made for; empty where nobody is known. */
+  #principal = "";
+  /** Called when requests begin to be made for somebody else: nothing of the one before must be shown. */
+  onIdentity: (() => void) | undefined;
   #ownVerdict: Verdict | undefined;
   readonly #turn: ReturnType<typeof createQueue>;
   readonly #pooled: boolean;
@@ -64,7 +72,8 @@ export class Server {
     this.config = config;
     this.#hooks = hooks;
     this.#onState = onState;
-    this.#endpoint = endpointOf(config);
+    const signal = this.#closing.signal;
+    this.#session = "url" in config ? config.auth?.open({ server: name, config, signal }) : undefined;
     this.#turn = createQueue(callsAtOnce(config));
     this.#pooled = "command" in config && config.pool !== undefined;
     this.#info = { server: name, health: "idle", problems: [] };
@@ -78,8 +87,44 @@ export class Server {
     return this.#closing.signal.aborted;
   }
 
+  /**
+   * Who requests are made for now, as a name for caches: the same only while it is the same person.
+   * @throws AuthError when that cannot be told
+   */
+  async identify(): Promise<string> {
+    if (!this.#session) return "";
+    const principal = (await this.#session.credential())?.principal ?? "";
+    if (principal !== this.#principal) {
+      this.#principal = principal;
+      this.#leave();
+      this.#ownVerdict = undefined;
+      this.onIdentity?.();
+    }
+    return principal;
+  }
+
+  /** Whether it takes more than a glance to tell who requests are made for. */
+  get identifies(): boolean {
+    return this.#session !== undefined;
+  }
+
   /** The shared connection; opens one if there is none, once for all who wait. */
   connection(): Promise<Connection> {
+    return this.#session ? this.#identified() : this.#shared();
+  }
+
+  /** The connection of whom requests are made for now. @throws IdentityChanged, AuthError */
+  async #identified(): Promise<Connection> {
+    for (let changes = 0; changes < MAX_CHANGES; changes++) {
+      const principal = await this.identify();
+      const connection = await this.#shared();
+      if (connection.principal === principal && principal === this.#principal) return connection;
+      if (connection.principal !== this.#principal) this.#leave();
+    }
+    throw new IdentityChanged(this.name);
+  }
+
+  #shared(): Promise<Connection> {
     if (this.#closing.signal.aborted) return Promise.reject(closedError(this.name));
     if (this.#current && !this.#current.gone) return Promise.resolve(this.#current);
     this.#opening ??= this.#open().finally(() => {
@@ -96,7 +141,9 @@ export class Server {
    * @throws TenonError whatever `use` threw, classified
    */
   async use<T>(what: string, use: (connection: Connection) => Promise<T>, safe = false): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
+    const refusals = { 401: 0, 403: 0 };
+    let changes = 0;
+    for (let attempt = 1; ; ) {
       const reused = this.#current !== undefined && !this.#current.gone;
       const connection = await this.connection();
       try {
@@ -110,13 +157,23 @@ export class Server {
           const message = `the client was closed during ${what} on server "${this.name}"; it may have taken effect`;
           throw new ConnectionError(message, { code: "closed", server: this.name, maybeExecuted: true, cause: thrown });
         }
+        if (this.#session && failure.error instanceof Refusal) {
+          const { refused } = failure.error;
+          await this.#session.refused(refused, ++refusals[refused.status]);
+          continue;
+        }
+        if (failure.error instanceof IdentityChanged && ++changes < MAX_CHANGES) {
+          await this.identify();
+          continue;
+        }
         const other = !connection.proven ? contradicts : connection.era === "modern" ? wantsHandshake : () => false;
         const misjudged = failure.ran === "no" && other(failure.error);
         if (failure.dead || misjudged) this.#drop(connection, failure.error);
         if (misjudged) this.#forget();
-        if (attempt === 1 && misjudged && !failure.dead) continue;
-        if (attempt === 1 && failure.dead && (safe || (reused && failure.ran === "no"))) continue;
-        throw failure.error;
+        const again = misjudged && !failure.dead;
+        if (attempt > 1 || !(again || (failure.dead && (safe || (reused && failure.ran === "no")))))
+          throw failure.error;
+        attempt++;
       }
     }
   }
@@ -165,9 +222,11 @@ export class Server {
     try {
       await this.#hooks.beforeOpen?.(this.name, this.config);
       const known = recall(this.#endpoint) ?? this.#ownVerdict;
+      const session = this.#session;
       const { connection, sse } = await openConnection(this.name, this.config, this.#hooks, {
         known,
         signal: this.#closing.signal,
+        identified: session && { session, identify: () => this.identify() },
         onClosing: (closing) => this.#track(closing),
       });
       if (this.#closing.signal.aborted) {
@@ -203,9 +262,21 @@ export class Server {
     }
   }
 
+  /** Kept for the whole process; a transport of the caller's own has no name and is known to this server only. */
+  get #endpoint(): string | undefined {
+    return endpointOf(this.config, this.#principal);
+  }
+
   #forget(): void {
     this.#ownVerdict = undefined;
     forget(this.#endpoint);
+  }
+
+  /** The connection is of no use for whom requests are made now; those of the one before may still end. */
+  #leave(): void {
+    const current = this.#current;
+    this.#current = undefined;
+    if (current) this.#track(current.retire());
   }
 
   #track(closing: Promise<void>): void {

@@ -19,15 +19,16 @@ const kept = new Map<string, { readonly verdict: Verdict; readonly until: number
 
 /**
  * Names an endpoint together with the credentials it is used with, so that nothing learned with one is used with another.
- * A digest: no credential is kept. Undefined for a transport of the caller's own.
+ * A digest: no credential is kept. `principal` is who requests are made for, where the server's `auth` says so. Undefined for a transport of the caller's own.
  */
-export function endpointOf(config: ServerConfig): string | undefined {
+export function endpointOf(config: ServerConfig, principal = ""): string | undefined {
   if ("transport" in config) return undefined;
   const parts =
     "url" in config
       ? [
           config.url,
           config.socketPath,
+          principal,
           Object.entries(config.headers ?? {})
             .map(([name, value]) => [name.toLowerCase(), value])
             .sort(),

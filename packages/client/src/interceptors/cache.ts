@@ -1,5 +1,5 @@
 import { ConfigError, checkOptions, digest, JsonError, META, TenonError } from "@tenon/core";
-import { clientOf, hasAsked } from "../marks.ts";
+import { clientOf, hasAsked, principalOf } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { ToolCallRequest, ToolResult } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
@@ -28,6 +28,7 @@ function placeOf(request: ToolCallRequest, key: string): string | undefined {
   try {
     return digest([
       clientOf(runtime), // another client may be configured with another credential
+      principalOf(runtime),
       server,
       name,
       args,

@@ -1,7 +1,6 @@
-import { randomUUID } from "node:crypto";
-import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
-import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
-import { pause } from "../connection/time.ts";
+import { readFile } from "node:fs/promises";
+import { ConfigError, isRecord, TenonError } from "@tenon/core";
+import { codeOf, exclusively, replaceFile } from "../file-lock.ts";
 import { definitionOf, fingerprint, type ToolDefinition, type TrustedTool } from "./definition.ts";
 
 /** One accepted tool. */
@@ -25,12 +24,7 @@ export interface Lock {
   readonly servers: Readonly<Record<string, PinnedServer>>;
 }
 
-const WAIT_MS = 10_000;
-/** A writer holds the lock for milliseconds; one that is older was killed. */
-const STALE_MS = 5_000;
 const EMPTY: Lock = { version: 1, servers: {} };
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
 
 function bad(path: string, why: string, cause?: unknown): never {
   throw new ConfigError(
@@ -97,61 +91,8 @@ function inOrder(value: unknown): unknown {
   return Object.fromEntries(sorted(value).map(([key, item]) => [key, inOrder(item)]));
 }
 
-async function write(path: string, lock: Lock): Promise<void> {
-  // a link stays a link: what it points at is replaced
-  const target = await realpath(path).catch(() => path);
-  const temporary = `${target}.${randomUUID()}.tmp`;
-  try {
-    const file = await open(temporary, "wx", 0o644);
-    try {
-      const { version, servers } = lock;
-      await file.writeFile(`${JSON.stringify({ version, servers: inOrder(servers) }, null, 2)}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, target);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-}
-
-/** Holds `<path>.lock` while `work` runs: one writer at a time, among processes too. */
-async function exclusively<T>(path: string, work: () => Promise<T>): Promise<T> {
-  const guard = `${path}.lock`;
-  const until = Date.now() + WAIT_MS;
-  for (;;) {
-    try {
-      const file = await open(guard, "wx");
-      await file.close();
-      break;
-    } catch (error) {
-      if (codeOf(error) !== "EEXIST") throw error;
-      const age = await stat(guard).then(
-        ({ mtimeMs }) => Date.now() - mtimeMs,
-        () => 0,
-      );
-      if (age > STALE_MS) {
-        // renamed first, so that of several who see it old only one takes it away
-        const old = `${guard}.${randomUUID()}`;
-        await rename(guard, old).then(
-          () => rm(old, { force: true }),
-          () => {},
-        );
-      } else if (Date.now() > until) {
-        throw new ConnectionError(
-          `${path} is being written by another process for more than ${WAIT_MS} ms; if none runs, delete ${guard}`,
-          { code: "lock_busy", retryable: true, cause: error },
-        );
-      } else await pause(10 + Math.random() * 30);
-    }
-  }
-  try {
-    return await work();
-  } finally {
-    await rm(guard, { force: true });
-  }
+async function write(path: string, { version, servers }: Lock): Promise<void> {
+  await replaceFile(path, `${JSON.stringify({ version, servers: inOrder(servers) }, null, 2)}\n`, 0o644);
 }
 
 /**

@@ -62,6 +62,18 @@ function isExpected(url: URL, pattern: string): boolean {
   return below ? url.hostname.endsWith(`.${wanted.hostname}`) : url.hostname === wanted.hostname;
 }
 
+/** Why an address must not be opened or asked, in words that follow it; undefined when nothing speaks against it. */
+export function unsafeReason(url: URL): string | undefined {
+  if (url.protocol !== "https:" && url.protocol !== "http:") {
+    return `is not a web page; only https addresses are opened, not ${url.protocol}`;
+  }
+  if (url.username !== "" || url.password !== "") return "carries a user name or password";
+  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+    return "is not encrypted; https is needed for every host but this machine";
+  }
+  return undefined;
+}
+
 /**
  * Checks the address of a url question before anybody sees it: https (http on this machine only), no user name or password
  * in it, and a host that is expected of this server. Nothing is fetched.
@@ -84,13 +96,8 @@ export function checkQuestionUrl(
   if (given.length > MAX_URL) return refuse("unsafe_url", `is longer than ${MAX_URL} characters`);
   const url = URL.parse(given);
   if (!url) return refuse("unsafe_url", "is no address");
-  if (url.protocol !== "https:" && url.protocol !== "http:") {
-    return refuse("unsafe_url", `is not a web page; only https addresses are opened, not ${url.protocol}`);
-  }
-  if (url.username !== "" || url.password !== "") return refuse("unsafe_url", "carries a user name or password");
-  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
-    return refuse("unsafe_url", "is not encrypted; https is needed for every host but this machine");
-  }
+  const unsafe = unsafeReason(url);
+  if (unsafe) return refuse("unsafe_url", unsafe);
   if (expectHosts && !expectHosts.some((pattern) => isExpected(url, pattern))) {
     const expected = expectHosts.join(", ") || "no host at all";
     return refuse("unexpected_host", `leads to ${url.host}; expectHosts of this server allows ${expected}`);

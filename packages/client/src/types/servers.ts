@@ -1,5 +1,6 @@
 import type { Transport } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
+import type { Auth } from "../auth/types.ts";
 import type { Sandbox } from "../connection/launch.ts";
 import type { ToolSelection } from "../filters.ts";
 import type { ServerTrust } from "../trust/types.ts";
@@ -10,6 +11,11 @@ export interface HttpServerConfig extends ToolSelection, ServerTrust {
   url: string;
   /** Sent with every request to this server and to no other. */
   headers?: Record<string, string>;
+  /**
+   * Who requests are made for: `bearer`, `oauth`, `clientCredentials` and others of `@tenon/client/auth`. The token goes to this
+   * server's own origin and nowhere else. Needs https, except on this machine. Not together with an `Authorization` header.
+   */
+  auth?: Auth;
   /** When true, `listTools()` fails if this server cannot be reached. Default false: it is reported by `servers()`. */
   required?: boolean;
   /** Milliseconds until a connection attempt counts as failed. Default 5,000. */

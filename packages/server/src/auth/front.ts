@@ -1,3 +1,4 @@
+import { publicUrlOf } from "../forwarding.ts";
 import { challenge } from "./challenge.ts";
 import type { Gate, Refused } from "./gate.ts";
 import { createMetadata, type Metadata, metadataUrlOf } from "./metadata.ts";
@@ -29,7 +30,7 @@ export function createFront(verifier: TokenVerifier, gate: Gate, name: string): 
   /** The server's address: as it was configured, else as this request wrote it (its host is one of the allowed ones). */
   const addressOf = (request: Request, path = new URL(request.url).pathname): string => {
     if (fixed !== undefined) return fixed;
-    const { origin } = new URL(request.url);
+    const { origin } = publicUrlOf(request);
     return path === "/" ? origin : `${origin}${path}`;
   };
   const metadataUrl = (request: Request): string => metadataUrlOf(addressOf(request));

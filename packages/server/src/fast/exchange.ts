@@ -3,6 +3,7 @@ import type { LoggingLevel } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
 import { CREDENTIAL_HEADERS } from "../auth/bearer.ts";
 import type { Caller, ClientDescription, Exchange } from "../context.ts";
+import { remoteAddressOf } from "../remote-address.ts";
 import { LEVELS } from "./envelope.ts";
 import type { Recognised } from "./recognise.ts";
 
@@ -70,6 +71,10 @@ export class FastExchange implements Exchange {
       }
     }
     return this.#headers;
+  }
+
+  get remoteAddress(): string | undefined {
+    return remoteAddressOf(this.#request);
   }
 
   notify(method: string, params: Record<string, unknown>): Promise<void> {

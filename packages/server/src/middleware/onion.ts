@@ -13,7 +13,10 @@ export interface RequestTarget {
 
 /** One request as middleware sees it. */
 export interface ServerRequest
-  extends Pick<Exchange, "caller" | "client" | "era" | "requestId" | "sessionId" | "signal" | "meta" | "headers"> {
+  extends Pick<
+    Exchange,
+    "caller" | "client" | "era" | "requestId" | "sessionId" | "signal" | "meta" | "headers" | "remoteAddress"
+  > {
   /** For example `"tools/call"`. */
   readonly method: string;
   /** The tool's or prompt's name, or the resource's URI. */

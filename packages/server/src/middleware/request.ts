@@ -58,5 +58,8 @@ export function requestOf(
     get headers() {
       return exchange.headers;
     },
+    get remoteAddress() {
+      return exchange.remoteAddress;
+    },
   };
 }

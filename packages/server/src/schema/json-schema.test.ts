@@ -22,8 +22,8 @@ describe("a JSON Schema written by hand", () => {
     expect(await issues(document, { n: null, id: 1, names: ["x"] })).toEqual([]);
     expect(await issues(document, { n: "x", names: ["x", 2], c: "z" })).toEqual([
       "id: required, but missing",
-      "n: must be integer or null",
-      "names[1]: must be string",
+      "n: must be an integer or null",
+      "names[1]: must be a string",
       'c: must be one of "a", "b"',
     ]);
   });
@@ -44,7 +44,7 @@ describe("a JSON Schema written by hand", () => {
     };
     expect(await issues(document, { tree: { name: "a", children: [{ name: "b" }] } })).toEqual([]);
     expect(await issues(document, { tree: { children: [{ children: [{ name: 1 }] }] } })).toEqual([
-      "tree.children[0].children[0].name: must be string",
+      "tree.children[0].children[0].name: must be a string",
     ]);
   });
   it.each([

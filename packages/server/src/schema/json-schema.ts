@@ -1,5 +1,5 @@
-import { ajvIssues, ConfigError, compilePattern, isSchema, type Schema, TenonError, withinTime } from "@tenon/core";
-import type { ValidateFunction } from "ajv/dist/2020.js";
+import { ConfigError, describeFault, isSchema, type JsonObject, type Schema, TenonError } from "@tenon/core";
+import type { Verdict } from "@tenon/core/schema-check";
 import { checkDocument } from "./document.ts";
 
 /** A JSON Schema (2020-12) written by hand; arguments it describes have the type `Record<string, unknown>`. */
@@ -13,27 +13,15 @@ export interface JsonSchema {
 /** What `input` and `output` of a definition may be: a schema library's schema, or JSON Schema. */
 export type AnySchema = Schema | JsonSchema;
 
-/** Milliseconds one value may be checked for when the schema allows expensive checking. */
-const MAX_CHECK_MS = 500;
+/** What the checker is told of every document: it may not try another dialect. */
+const DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
-async function compile(schema: object, where: string): Promise<ValidateFunction> {
-  // loaded when the first value arrives: servers without hand-written JSON Schema never pay for it
-  const { Ajv2020 } = await import("ajv/dist/2020.js");
-  const regExp = Object.assign((pattern: string) => compilePattern(pattern), { code: "compilePattern" });
-  const ajv = new Ajv2020({
-    strict: false,
-    allErrors: true,
-    verbose: true,
-    validateFormats: false,
-    logger: false,
-    code: { regExp },
-  });
-  try {
-    return ajv.compile(schema);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError(`${where} is not a valid JSON Schema: ${reason}`, { code: "schema", cause });
-  }
+/** The compiled check, loaded with the first value: servers without hand-written JSON Schema never pay for the compiler. */
+async function compile(document: JsonObject, where: string): Promise<(value: unknown) => Verdict> {
+  const { schemaCheck } = await import("@tenon/core/schema-check");
+  const compiled = schemaCheck(document);
+  if (!compiled.fault) return compiled.check;
+  throw new ConfigError(`${where} is not a valid JSON Schema: ${describeFault(compiled.fault)}`, { code: "schema" });
 }
 
 /**
@@ -46,24 +34,19 @@ async function compile(schema: object, where: string): Promise<ValidateFunction>
  * @example server.tool("greet", { input: jsonSchema<{ name: string }>({ type: "object", properties: { name: { type: "string" } }, required: ["name"] }) }, ({ name }) => `Hello ${name}`)
  */
 export function jsonSchema<T = Record<string, unknown>>(document: JsonSchema, where = "jsonSchema"): Schema<T, T> {
-  const { schema, costly } = checkDocument(document, where);
-  let compiled: Promise<ValidateFunction> | undefined;
+  const schema = checkDocument(document, where);
+  let compiled: Promise<(value: unknown) => Verdict> | undefined;
   const validate = async (value: unknown) => {
-    compiled ??= compile(schema, where);
+    compiled ??= compile({ $schema: DIALECT, ...schema }, where);
     const check = await compiled;
-    try {
-      const ok = costly ? withinTime(() => check(value) === true, MAX_CHECK_MS) : check(value) === true;
-      return ok ? { value: value as T } : { issues: ajvIssues(check.errors ?? [], schema) }; // the document describes T, says its author
-    } catch (cause) {
-      // an endless reference overflows the stack, an expensive one runs out of time
-      throw new TenonError(
-        `${where}: checking the value was stopped; its schema recurses without end or costs too much`,
-        {
-          code: "schema_cost",
-          cause,
-        },
-      );
-    }
+    const verdict = check(value);
+    if (verdict.ok === true) return { value: value as T }; // the document describes T, says its author
+    if (verdict.ok === false) return { issues: verdict.issues };
+    // an endless reference overflows the stack, an expensive one runs out of time
+    throw new TenonError(
+      `${where}: checking the value was stopped; its schema recurses without end or costs too much`,
+      { code: "schema_cost", cause: verdict.cause },
+    );
   };
   const { $schema: dialect } = document;
   const said = dialect === undefined ? schema : { $schema: dialect, ...schema };

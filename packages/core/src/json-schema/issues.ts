@@ -1,115 +1,37 @@
-import { isRecord, type Json, type JsonObject } from "./json.ts";
-import type { SchemaIssue } from "./schema.ts";
+import type { ErrorObject } from "ajv";
+import { isRecord, type JsonObject } from "../json.ts";
+import { didYouMean } from "../options.ts";
+import type { SchemaIssue } from "../schema.ts";
+import { resolvePointer, subschemas } from "./document.ts";
 
-/** Levels in which an `$anchor` is looked for. */
-const MAX_DEPTH = 64;
 /** Errors that are looked at. */
 const MAX_ERRORS = 1_000;
 /** One issue per wrong field is plenty; a list of ten thousand wrong items must not become ten thousand objects. */
 const MAX_ISSUES = 50;
+/** Alternatives that are told apart; of more, everything that is wrong is said. */
+const MAX_ALTERNATIVES = 200;
+/** Schemas of one alternative that are looked at. */
+const MAX_REACH = 500;
 /** Characters of the values that an enum allows, in a message. */
 const MAX_LIST = 1_000;
 
-const ONE = new Set(
-  "additionalProperties unevaluatedProperties propertyNames items contains unevaluatedItems not if then else contentSchema".split(
-    " ",
-  ),
-);
-const MANY = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
-const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
+/** Keywords that are about one property, and the parameter that names it: the issue is that property's. */
+const NAMING: ReadonlyMap<string, string> = new Map([
+  ["required", "missingProperty"],
+  ["additionalProperties", "additionalProperty"],
+  ["unevaluatedProperties", "unevaluatedProperty"],
+]);
 
-/** The schemas directly inside a JSON Schema, each with its place, for example `properties.a` or `anyOf[0]`. */
-export function subschemas(node: JsonObject): Array<[path: string, child: Json]> {
-  const found: Array<[string, Json]> = [];
-  for (const [keyword, value] of Object.entries(node)) {
-    if (ONE.has(keyword)) found.push([keyword, value]);
-    else if (MANY.has(keyword) && Array.isArray(value))
-      value.forEach((item, i) => void found.push([`${keyword}[${i}]`, item]));
-    else if (NAMED.has(keyword) && isRecord(value)) {
-      // a record inside JSON
-      for (const [name, item] of Object.entries(value as JsonObject)) found.push([`${keyword}.${name}`, item]);
-    }
-  }
-  return found;
-}
-
-/** The subschema that names itself with `$anchor`. */
-function anchored(node: JsonObject, name: string, depth = 0): JsonObject | undefined {
-  if (node.$anchor === name) return node;
-  if (depth > MAX_DEPTH) return undefined;
-  for (const [, child] of subschemas(node)) {
-    const found = isRecord(child) ? anchored(child as JsonObject, name, depth + 1) : undefined; // inside JSON
-    if (found) return found;
-  }
-  return undefined;
-}
-
-/** The subschema a local reference (`#`, `#/…`, `#anchor`) points at, or undefined. */
-export function resolvePointer(root: JsonObject, reference: string): JsonObject | undefined {
-  if (reference === "#") return root;
-  let path: string;
-  try {
-    path = decodeURIComponent(reference.slice(1));
-  } catch {
-    return undefined;
-  }
-  if (!path.startsWith("/")) return anchored(root, path);
-  let node: Json | undefined = root;
-  for (const part of path.slice(1).split("/")) {
-    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (Array.isArray(node)) node = node[Number(key)];
-    else if (isRecord(node) && Object.hasOwn(node, key))
-      node = node[key] as Json; // inside JSON
-    else return undefined;
-  }
-  return isRecord(node) ? (node as JsonObject) : undefined; // inside JSON
-}
-
-/** Subschemas visited when references are followed; infinite for a document that refers to itself. */
-export function expansion(root: JsonObject): number {
-  const known = new Map<JsonObject, number>();
-  const open = new Set<JsonObject>();
-  const count = (node: JsonObject): number => {
-    const before = known.get(node);
-    if (before !== undefined) return before;
-    if (open.has(node)) return Number.POSITIVE_INFINITY;
-    open.add(node);
-    let total = 1;
-    for (const [path, child] of subschemas(node)) {
-      // definitions count where they are used
-      if (isRecord(child) && !path.startsWith("$defs.") && !path.startsWith("definitions."))
-        total += count(child as JsonObject); // inside JSON
-    }
-    const target = typeof node.$ref === "string" ? resolvePointer(root, node.$ref) : undefined;
-    if (target) total += count(target);
-    open.delete(node);
-    known.set(node, total);
-    return total;
-  };
-  return count(root);
-}
-
-/** What Ajv says about one broken keyword; `schema` and `data` are there with its option `verbose`. */
-export interface AjvError {
-  readonly keyword: string;
-  readonly instancePath: string;
-  readonly schemaPath: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly message?: string | undefined;
-  readonly schema?: unknown;
-  readonly data?: unknown;
-}
-
-function pathOf(error: AjvError): PropertyKey[] {
+function pathOf(error: ErrorObject): PropertyKey[] {
   const parts = error.instancePath.split("/").slice(1);
   const path: PropertyKey[] = parts.map((part) => {
     const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
     return /^\d+$/.test(key) ? Number(key) : key;
   });
-  const { params, keyword } = error;
-  const missing = keyword === "required" ? params.missingProperty : undefined;
-  const extra = keyword === "additionalProperties" ? params.additionalProperty : undefined;
-  for (const name of [missing, extra]) if (typeof name === "string") path.push(name);
+  const { params, keyword, propertyName } = error;
+  const named = NAMING.get(keyword);
+  const name: unknown = propertyName ?? (named && params[named]);
+  if (typeof name === "string") path.push(name);
   return path;
 }
 
@@ -127,14 +49,34 @@ function oneOf(values: readonly unknown[]): string {
   return shown.join(", ") + (left > 0 ? ` and ${left} more` : "");
 }
 
-function messageOf({ keyword, params, message }: AjvError): string {
+/** `a string`, `an integer`, `null`. */
+function typeInWords(type: unknown): string {
+  const name = String(type);
+  if (name === "null") return name;
+  return /^[aio]/.test(name) ? `an ${name}` : `a ${name}`;
+}
+
+/** An unknown property, with the known one that was meant: near in spelling, and not given itself. */
+function unknownProperty(name: unknown, { parentSchema, data }: ErrorObject): string {
+  const properties = isRecord(parentSchema?.properties) ? Object.keys(parentSchema.properties) : [];
+  const known = properties.filter((other) => !isRecord(data) || !Object.hasOwn(data, other));
+  const near = typeof name === "string" ? didYouMean(name.slice(0, 100), known.slice(0, 1_000)) : undefined;
+  return near ? `unknown property; did you mean "${near}"?` : "unknown property";
+}
+
+function messageOf(error: ErrorObject): string {
+  const { keyword, params, message, propertyName } = error;
+  if (propertyName !== undefined)
+    return `unknown property; its name ${messageOf({ ...error, propertyName: undefined })}`;
   switch (keyword) {
     case "required":
       return "required, but missing";
     case "additionalProperties":
-      return "unknown property";
+      return unknownProperty(params.additionalProperty, error);
+    case "unevaluatedProperties":
+      return unknownProperty(params.unevaluatedProperty, error);
     case "type":
-      return `must be ${Array.isArray(params.type) ? params.type.join(" or ") : String(params.type)}`;
+      return `must be ${[params.type].flat().map(typeInWords).join(" or ")}`;
     case "enum":
       return `must be one of ${oneOf(Array.isArray(params.allowedValues) ? params.allowedValues : [])}`;
     case "const":
@@ -178,7 +120,7 @@ function namedValues(branch: JsonObject | undefined, key: string): readonly unkn
 
 interface Branch {
   readonly schema: JsonObject | undefined;
-  readonly errors: readonly AjvError[];
+  readonly errors: readonly ErrorObject[];
 }
 
 /**
@@ -186,9 +128,9 @@ interface Branch {
  * whose named values tell the alternatives apart), or one issue that says what would do.
  */
 function narrowed(
-  error: AjvError,
+  error: ErrorObject,
   branches: readonly Branch[],
-): { errors: readonly AjvError[] } | { issue: SchemaIssue } | undefined {
+): { errors: readonly ErrorObject[] } | { issue: SchemaIssue } | undefined {
   const { data } = error;
   const typed = branches.filter(({ schema }) => typeFits(schema?.type, data));
   const meant = typed.length > 0 ? typed : branches;
@@ -217,30 +159,53 @@ function narrowed(
   return meant.length < branches.length ? { errors: meant.flatMap((branch) => branch.errors) } : undefined;
 }
 
+/** The schemas a value is checked against at one of them: those inside it, and what they refer to. */
+function reach(root: JsonObject, start: unknown): ReadonlySet<unknown> {
+  const found = new Set<unknown>();
+  const open = [start];
+  while (open.length > 0 && found.size < MAX_REACH) {
+    const node = open.pop();
+    if (!isRecord(node) || found.has(node)) continue;
+    found.add(node);
+    const schema = node as JsonObject; // inside a JSON document
+    open.push(resolvePointer(root, schema.$ref), ...subschemas(schema).map(([, child]) => child));
+  }
+  return found;
+}
+
+const WRAPPING = new Set(["anyOf", "oneOf", "if", "not", "propertyNames"]);
+
+function fitsSeveral({ params }: ErrorObject): boolean {
+  return Array.isArray(params.passingSchemas);
+}
+
+function isChoice(error: ErrorObject): boolean {
+  return (error.keyword === "anyOf" || error.keyword === "oneOf") && !fitsSeveral(error);
+}
+
 /**
- * Ajv's errors as issues, one per place. Ajv repeats a failed `anyOf` as the errors of all its alternatives; here only
- * those of the alternatives that were meant remain, where that can be told.
+ * Ajv's errors as issues, one per place, with what was expected there. Ajv repeats a failed `anyOf` as the errors of all its
+ * alternatives; here only those of the alternatives that were meant remain, where that can be told.
  * @param all in Ajv's order, with its options `allErrors` and, for the choice between alternatives, `verbose`
  * @param root the document, to follow references in alternatives
  */
-export function ajvIssues(all: readonly AjvError[], root?: JsonObject): SchemaIssue[] {
+export function ajvIssues(all: readonly ErrorObject[], root: JsonObject): SchemaIssue[] {
   const errors = all.slice(0, MAX_ERRORS);
-  const dropped = new Set<AjvError>();
+  const dropped = new Set<ErrorObject>();
   const issues: SchemaIssue[] = [];
   // the innermost alternatives come first in Ajv's list
   for (const error of errors) {
-    const alternatives = error.keyword === "anyOf" || error.keyword === "oneOf" ? error.schema : undefined;
-    if (!Array.isArray(alternatives) || dropped.has(error)) continue;
-    if (Array.isArray(error.params.passingSchemas)) continue;
-    const inside = (inner: AjvError, place: string) =>
-      inner !== error && !dropped.has(inner) && inner.schemaPath.startsWith(`${place}/`);
+    const alternatives = isChoice(error) && !dropped.has(error) ? error.schema : undefined;
+    if (!Array.isArray(alternatives) || alternatives.length > MAX_ALTERNATIVES) continue;
+    const within = errors.filter((inner) => inner !== error && inner.instancePath.startsWith(error.instancePath));
     const branches = alternatives.map((schema: unknown, i): Branch => {
       const reference = isRecord(schema) && typeof schema.$ref === "string" ? schema.$ref : undefined;
-      const target = reference !== undefined && root ? resolvePointer(root, reference) : schema;
-      const places = [`${error.schemaPath}/${i}`, ...(reference === undefined ? [] : [reference])];
-      const own = errors.filter(
-        (inner) => inner.instancePath.startsWith(error.instancePath) && places.some((place) => inside(inner, place)),
-      );
+      const target = reference === undefined ? schema : resolvePointer(root, reference);
+      const reached = reference === undefined ? undefined : reach(root, target);
+      const own = within.filter((inner) => {
+        if (dropped.has(inner)) return false;
+        return inner.schemaPath.startsWith(`${error.schemaPath}/${i}/`) || reached?.has(inner.parentSchema);
+      });
       return { schema: isRecord(target) ? (target as JsonObject) : undefined, errors: own }; // inside a JSON document
     });
     const outcome = narrowed(error, branches);
@@ -253,10 +218,10 @@ export function ajvIssues(all: readonly AjvError[], root?: JsonObject): SchemaIs
       issues.push(outcome.issue);
     }
   }
-  const wrapping = new Set(["anyOf", "oneOf", "if", "not"]);
   const left = errors.filter((error) => !dropped.has(error));
-  const telling = left.filter((error) => !wrapping.has(error.keyword) || Array.isArray(error.params.passingSchemas));
+  const telling = left.filter((error) => !WRAPPING.has(error.keyword) || fitsSeveral(error));
   const chosen = telling.length > 0 || issues.length > 0 ? telling : left;
+  const choices = left.filter(isChoice);
   const seen = new Map<string, SchemaIssue>(issues.map((issue) => [JSON.stringify(issue.path), issue]));
   for (const error of chosen) {
     if (seen.size >= MAX_ISSUES) break;
@@ -264,8 +229,11 @@ export function ajvIssues(all: readonly AjvError[], root?: JsonObject): SchemaIs
     const place = JSON.stringify(issue.path);
     const other = seen.get(place);
     if (!other) seen.set(place, issue);
-    else if (!other.message.includes(issue.message))
-      seen.set(place, { ...other, message: `${other.message} or ${issue.message.replace(/^must be /, "")}` });
+    else if (!other.message.includes(issue.message)) {
+      const either = choices.some((choice) => error.instancePath.startsWith(choice.instancePath));
+      const more = either ? ` or ${issue.message.replace(/^must be /, "")}` : ` and ${issue.message}`;
+      if (other.message.length < MAX_LIST) seen.set(place, { ...other, message: other.message + more });
+    }
   }
   return [...seen.values()];
 }

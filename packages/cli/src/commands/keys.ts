@@ -1,0 +1,60 @@
+import { join } from "node:path";
+import type { SigningAlgorithm } from "@tenon/server/development";
+import { type Command, Option } from "commander";
+import { dataDirectory, makeDataDirectory } from "../data-directory.ts";
+import { attempt } from "../failure.ts";
+
+const development = () => import("@tenon/server/development");
+
+/** The key's file: where `--key` says, else in the data directory. */
+export async function keyFile(given: string | undefined): Promise<string> {
+  return given ?? join(dataDirectory(), (await development()).SIGNING_KEY_FILE);
+}
+
+async function makeKey(flags: { out?: string; alg: SigningAlgorithm; json?: boolean }): Promise<void> {
+  const { createSigningKey, saveSigningKey, SIGNING_KEY_FILE } = await development();
+  await attempt("no key was made", async () => {
+    const directory = flags.out ?? dataDirectory();
+    const path = directory.endsWith(".pem") ? directory : join(directory, SIGNING_KEY_FILE);
+    if (flags.out === undefined) makeDataDirectory(directory);
+    const key = await createSigningKey({ algorithm: flags.alg });
+    const files = saveSigningKey(key, path);
+    const { algorithm, kid } = key;
+    process.stdout.write(
+      flags.json
+        ? `${JSON.stringify({ algorithm, kid, files })}\n`
+        : `${algorithm} key ${kid}\n  private  ${files.privateKey} (only you can read it)\n  public   ${files.publicKey}\n  jwks     ${files.jwks}\n`,
+    );
+  });
+}
+
+async function showKey(flags: { key?: string; pem?: boolean; json?: boolean }): Promise<void> {
+  const { loadSigningKey, publicJwks, publicPem } = await development();
+  await attempt("no key is shown", async () => {
+    const key = await loadSigningKey(await keyFile(flags.key));
+    const pem = flags.pem ? publicPem(key) : undefined;
+    if (pem !== undefined) process.stdout.write(flags.json ? `${JSON.stringify({ pem })}\n` : pem);
+    else process.stdout.write(`${JSON.stringify(publicJwks(key), undefined, flags.json ? 0 : 2)}\n`);
+  });
+}
+
+/** `tenon keys new`, `tenon keys show`. */
+export function addKeys(program: Command): void {
+  const keys = program.command("keys").description("signing keys for development tokens");
+  keys
+    .command("new")
+    .description("make a key pair; never overwrites one, never prints the private half")
+    .option("--out <directory|file.pem>", "where it is written (default: TENON_DATA_DIR, else .tenon)")
+    .addOption(new Option("--alg <algorithm>", "kind of key").choices(["ES256", "RS256", "EdDSA"]).default("ES256"))
+    .option("--json", "print what was made as JSON")
+    .addHelpText("after", "\nExamples:\n  tenon keys new\n  tenon keys new --alg RS256 --out keys/ci.pem")
+    .action(makeKey);
+  keys
+    .command("show")
+    .description("print the public half: a key set, or PEM")
+    .option("--key <file>", "private key (default: the one in the data directory)")
+    .option("--pem", "as PEM instead of a JSON Web Key Set")
+    .option("--json", "on one line")
+    .addHelpText("after", "\nExamples:\n  tenon keys show > jwks.json\n  tenon keys show --pem --key keys/ci.pem")
+    .action(showKey);
+}

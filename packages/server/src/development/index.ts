@@ -1,0 +1,16 @@
+/** Keys and tokens for development and tests, without a cloud account. A production server takes tokens of its identity provider. */
+export {
+  createSigningKey,
+  loadSigningKey,
+  type PublicJwk,
+  publicJwks,
+  publicPem,
+  SIGNING_ALGORITHMS,
+  SIGNING_KEY_FILE,
+  type SigningAlgorithm,
+  type SigningKey,
+  type SigningKeyFiles,
+  saveSigningKey,
+  signingKeyFiles,
+} from "./keys.ts";
+export { DEVELOPMENT_CLIENT, DEVELOPMENT_ISSUER, MAX_TOKEN_SECONDS, signToken, type TokenOptions } from "./tokens.ts";
