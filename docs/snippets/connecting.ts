@@ -43,6 +43,14 @@ const result = await client.callTool(
 );
 // #endregion
 assert.equal(renderText(result.content), "1970-01-01T00:00:00.000Z");
+// #region close
+const short = createClient({ servers: { clock: { url } } });
+try {
+  await short.callTool("clock", "opened");
+} finally {
+  await short.close(); // what `await using short = …` does by itself
+}
+// #endregion
 await client.close();
 await close();
 await server.close();

@@ -43,6 +43,12 @@ server.tool("reindex", {}, async (_, ctx) => {
 
 // #endregion
 
+// #region strict
+server.tool("find", { input: z.strictObject({ text: z.string() }) }, ({ text }) => text);
+server.tool("sum", { unknownArguments: "reject", timeoutMs: 30_000 }, () => 3);
+
+// #endregion
+
 import assert from "node:assert/strict";
 import { connect } from "@tenon/server/testing";
 
@@ -59,3 +65,9 @@ assert.deepEqual((await client.callTool("total")).structured, { count: 1, total:
 await client.callTool("reindex");
 assert.deepEqual(client.progress.at(-1), { progress: 200, total: 200, message: "200 orders" });
 assert.deepEqual(client.logs, [{ level: "info", data: { msg: "started", extra: { orders: 200 } } }]);
+assert.equal(
+  (await client.callTool("find", { text: "a", txt: "b" })).text,
+  "Invalid arguments for find: txt: unknown argument; known: text",
+);
+assert.match((await client.callTool("sum", { a: 1 })).text, /a: unknown argument/);
+assert.equal((await client.callTool("get_order", { id: "ORD-001", idd: "x" })).isError, false);

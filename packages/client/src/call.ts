@@ -1,13 +1,15 @@
 import { ExecutionError, ProtocolError } from "@tenon/core";
 import type { ToolList } from "./catalog.ts";
-import { linkSource, suspending } from "./marks.ts";
+import { cancelled, withSignal } from "./connection/deadline.ts";
+import { linkSource, repeatsOf, suspending } from "./marks.ts";
 import { checkAnswers } from "./questions.ts";
 import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
 import { answerByHandler, type Carried, untilFinal } from "./rounds.ts";
 import { checkArguments, checkOutput } from "./tool-checks.ts";
 import type { CallDriver, Leg, ToolCallRequest, ToolResult, WireResult } from "./types/calls.ts";
 import type { EventSource } from "./types/events.ts";
-import { IDLE_MS, sendRequest, TOTAL_MS, type WireContext, type WireRequest } from "./wire.ts";
+import { asUnknownTool } from "./unknown-tool.ts";
+import { limitOf, sendRequest, type WireContext, type WireRequest } from "./wire.ts";
 
 /** JSON-RPC code of the revision: the headers do not repeat the parameters the server declares for them. */
 const HEADER_MISMATCH = -32_020;
@@ -18,10 +20,12 @@ export interface CallContext extends WireContext {
   readonly driver: CallDriver | undefined;
   /** The arguments as the caller gave them. */
   readonly given: Readonly<Record<string, unknown>>;
+  /** Milliseconds of its time that are gone before it begins. */
+  readonly spentMs: number;
 }
 
 /** Whether the server says that sending this call twice does no harm. */
-function mayRepeat(tools: ToolList, name: string): boolean {
+function repeatable(tools: ToolList, name: string): boolean {
   const annotations = tools.find(name)?.annotations;
   return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
 }
@@ -32,8 +36,8 @@ function mismatch(error: unknown): boolean {
 }
 
 /** Milliseconds of a call's time that may go into learning its tool's definition: half of it. */
-function listLimit({ options }: CallContext): number {
-  return Math.min(options.timeoutMs ?? IDLE_MS, options.totalTimeoutMs ?? TOTAL_MS) / 2;
+function listLimit(context: CallContext): number {
+  return Math.max(1, (limitOf(context) - context.spentMs) / 2);
 }
 
 /** One leg, with the retries that are safe. @throws TenonError */
@@ -45,22 +49,34 @@ async function send(
   round: number,
 ) {
   const { server, tools } = context;
-  const before = async () => {
-    const spent = await tools.prepare(listLimit(context));
-    await tools.admit(request.name);
+  const { name } = request;
+  /** When the time of the call began; opening a connection and waiting for one's turn come before. */
+  let began = Date.now();
+  const ready = async () => {
+    await tools.admit(name);
     // a retry carries the arguments that were checked
-    if (round === 0) await checkArguments(tools, server.name, request.name, request.args, context.given);
-    return spent;
+    if (round === 0) await checkArguments(tools, server.name, name, request.args, context.given);
+    return Date.now() - began;
   };
-  const safe = () => mayRepeat(tools, request.name);
-  const sending = () => sendRequest(context, wire, carried, { before, safe, inTurn: true });
-  const answer = await sending().catch(async (error: unknown) => {
-    if (!mismatch(error)) throw error;
-    // refused before it ran, because the tool's definition is unknown or old here
-    tools.expire();
-    await tools.get();
-    return sending();
-  });
+  const before = async () => {
+    const spent = (round === 0 ? context.spentMs : 0) + (await tools.prepare(listLimit(context)));
+    began = Date.now() - spent;
+    return ready();
+  };
+  const how = { safe: () => repeatable(tools, name), mayRepeat: repeatsOf(request.runtime), inTurn: true };
+  const answer = await sendRequest(context, wire, carried, { ...how, before })
+    .catch(async (error: unknown) => {
+      if (!mismatch(error)) throw error;
+      // refused before it ran, because the tool's definition is unknown or old here
+      tools.expire();
+      const left = Math.max(1, limitOf(context) - (Date.now() - began));
+      const renewed = tools.renew(left, wire.what);
+      await withSignal(renewed, wire.signal, () => cancelled(server.name, wire.what, wire.signal.reason, false));
+      return sendRequest(context, wire, carried, { ...how, before: ready });
+    })
+    .catch((error: unknown) => {
+      throw asUnknownTool(error, tools, server.name, name);
+    });
   return asksForInput(answer) ? answer : checkResult(server.name, request.name, answer);
 }
 

@@ -40,6 +40,8 @@ export class ToolList {
   #watched = false;
   #generation = 0;
   #fetching: Promise<readonly WireTool[]> | undefined;
+  /** Of the present request: its list has arrived, whatever is still to be done with it. */
+  #arriving: Promise<void> = Promise.resolve();
 
   constructor(server: Server, gate?: Gate) {
     this.#server = server;
@@ -102,11 +104,47 @@ export class ToolList {
 
   #join(): Promise<readonly WireTool[]> {
     if (this.#fetching) return this.#fetching;
-    const fetching = this.#get().finally(() => {
+    let arrived = () => {};
+    this.#arriving = new Promise((resolve) => {
+      arrived = resolve;
+    });
+    const fetching = this.#get(() => arrived()).finally(() => {
       if (this.#fetching === fetching) this.#fetching = undefined;
     });
     this.#fetching = fetching;
     return fetching;
+  }
+
+  /**
+   * The same for a call that must not wait longer than its own time. Opening a connection, signing in included, has limits of its own, and a
+   * person who is asked about tools (`onFirstUse`) is not hurried.
+   * @param limitMs how long the server may take
+   * @param what the call, for the error's words
+   * @returns milliseconds that the server took
+   * @throws ConnectionError `timeout`, as `get`
+   */
+  async renew(limitMs: number, what: string): Promise<number> {
+    await this.#server.connection();
+    if (this.#server.identifies) await this.#server.identify();
+    const began = Date.now();
+    const got = this.#join();
+    const arrived = Promise.race([got, this.#arriving]).then(() => Date.now() - began);
+    const spent = await bounded(arrived, limitMs);
+    if (spent === undefined) {
+      got.catch(() => {}); // whoever else waits for it is told
+      throw new ConnectionError(
+        `${what} was not sent to server "${this.#server.name}": it waited for the list of its tools, which did not come ` +
+          `within ${Math.round(limitMs)} ms. Raise timeoutMs if the server needs longer`,
+        { code: "timeout", server: this.#server.name, retryable: true, maybeExecuted: false, data: { ms: limitMs } },
+      );
+    }
+    await got;
+    return spent;
+  }
+
+  /** Whether the list is known, be it old. */
+  get isKnown(): boolean {
+    return this.#connection !== undefined;
   }
 
   /** The same for whoever shows the list, and wants to hear from now on that it changed. */
@@ -190,9 +228,9 @@ export class ToolList {
     this.#server.report([...this.#problems, ...this.#doubts.values()]);
   }
 
-  async #get(): Promise<readonly WireTool[]> {
+  async #get(arrived: () => void): Promise<readonly WireTool[]> {
     try {
-      return await this.#server.use("tools/list", (connection) => this.#fetch(connection), true);
+      return await this.#server.use("tools/list", (connection) => this.#fetch(connection, arrived), true);
     } catch (error) {
       // `use` throws nothing else
       if (this.#server.info.health === "up") this.#server.report([], error as TenonError | ProtocolError);
@@ -200,7 +238,7 @@ export class ToolList {
     }
   }
 
-  async #fetch(connection: Connection): Promise<readonly WireTool[]> {
+  async #fetch(connection: Connection, arrived: () => void): Promise<readonly WireTool[]> {
     if (connection === this.#connection && Date.now() < this.#freshUntil) return this.#offered;
     const generation = this.#generation;
     const before = this.#connection;
@@ -213,6 +251,7 @@ export class ToolList {
       const { items, freshness } = capability
         ? await fetchAll(connection, "tools/list")
         : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
+      arrived();
       if (generation !== this.#generation) throw new IdentityChanged(this.#server.name);
       this.#connection = connection;
       if (connection.era === "modern") this.#keepFor(freshness.ttlMs ?? 0);
@@ -251,10 +290,7 @@ export class ToolList {
     const admitted = await this.#gate?.admit(this.#server.name, { tools: selected, problems });
     this.#offered = admitted?.tools ?? selected;
     this.#ambiguous = ambiguous;
-    const idle = (filter?.idle(all) ?? []).map((pattern) => ({
-      tool: pattern,
-      reason: "include names it, but the server has no such tool",
-    }));
+    const idle = (filter?.idle(all) ?? []).map(({ pattern, reason }) => ({ tool: pattern, reason }));
     this.#problems = [...(admitted?.problems ?? problems), ...this.#offered.flatMap(schemaProblems), ...idle];
     this.#report();
   }

@@ -4,8 +4,11 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { stubHttp } from "../test/stub/index.ts";
 import { createClient } from "./client.ts";
+import { checkAnswer, commandLineOf, formatChanges, renderText, reviewTools } from "./index.ts";
+import * as interceptors from "./interceptors/index.ts";
 import type { ClientOptions } from "./types/client.ts";
 
+const { audit, cache, injectArgs, log, rateLimit, retry, timeout } = interceptors;
 const create = (options: unknown) => () => createClient(options as ClientOptions);
 const url = "http://127.0.0.1:1/mcp";
 
@@ -38,6 +41,82 @@ describe("createClient", () => {
     [{ servers: {}, logLevel: "verbose" }, "logLevel must be one of"],
   ])("refuses %j", (options, message) => {
     expect(create(options)).toThrow(message);
+  });
+  it.each([
+    [undefined, "createClient(options) must be an object, got nothing; its options: servers"],
+    [null, "got null"],
+    ["http://127.0.0.1:1/mcp", "got a value of type string"],
+    [{}, "createClient(options).servers must be an object of server configurations"],
+  ])("says what it needs when it is given %j", (options, message) => {
+    expect(create(options)).toThrow(expect.objectContaining({ code: "invalid_option" }));
+    expect(create(options)).toThrow(message);
+  });
+  it.each([
+    ["retry", retry, "retry is a factory; write retry()"],
+    ["timeout", timeout, "timeout is a factory; write timeout({ defaultMs: 20_000 })"],
+    ["injectArgs", injectArgs, "injectArgs is a factory; write injectArgs({"],
+  ])("refuses the factory %s that was not called", (_, factory, message) => {
+    expect(create({ servers: {}, interceptors: [log(), factory] })).toThrow(`interceptors[1]: ${message}`);
+  });
+  it("knows all the factories it comes with", () => {
+    const { redactor: _, ...factories } = interceptors;
+    expect(Object.keys(factories)).toHaveLength(8);
+    for (const [name, factory] of Object.entries(factories)) {
+      expect(create({ servers: {}, interceptors: [factory] })).toThrow(`${name} is a factory`);
+    }
+  });
+  it.each([
+    [[null], "interceptors[0] must be a function (request, next) => outcome, got null"],
+    [[{}], "got a value of type object"],
+    ["retry", "must be a list of functions"],
+  ])("refuses the interceptors %j", (given, message) => {
+    expect(create({ servers: {}, interceptors: given })).toThrow(message);
+  });
+  it.each([undefined, null, "x", 5])("says so when a function of the package is given %j instead", (wrong) => {
+    const given = wrong as never; // as from a program without types
+    const functions = { renderText, reviewTools, commandLineOf, formatChanges, checkAnswer };
+    for (const [name, call] of Object.entries(functions as unknown as Record<string, (given: never) => unknown>)) {
+      expect(() => call(given)).toThrow(expect.objectContaining({ code: "invalid_option" }));
+      expect(() => call(given)).toThrow(name);
+    }
+    if (wrong !== undefined) expect(() => retry(given)).toThrow("retry(options) must be an object");
+    for (const factory of [timeout, rateLimit, cache, audit, injectArgs]) {
+      expect(() => (factory as (given: never) => unknown)(given)).toThrow(
+        expect.objectContaining({ code: "invalid_option" }),
+      );
+    }
+  });
+  it("says so when a whole result is rendered instead of its content", () => {
+    expect(() => renderText({ content: [] } as never)).toThrow("give it result.content, not the result");
+  });
+  it("refuses names and arguments of a call that are no text and no object, before anything is sent", async () => {
+    await using client = createClient({ servers: { s: { url } } });
+    const wrong = { code: "invalid_option" };
+    for (const given of [null, "x", 5, []] as never[]) {
+      await expect(client.callTool("s", "t", given)).rejects.toMatchObject(wrong);
+      await expect(client.getPrompt("s", "p", given)).rejects.toMatchObject(wrong);
+      await expect(client.callTool("s", "t", {}, given)).rejects.toMatchObject(wrong);
+    }
+    await expect(client.callTool("s", undefined as never)).rejects.toMatchObject(wrong);
+    await expect(client.readResources("s", "file:///a" as never)).rejects.toMatchObject(wrong);
+    await expect(client.callTool(undefined as never, "t")).rejects.toMatchObject({ code: "unknown_server" });
+    await expect(client.dispatch(undefined as never)).rejects.toMatchObject({ code: "unknown_tool" });
+  });
+  it("names the server that was probably meant, and those there are", async () => {
+    await using client = createClient({ servers: { orders: { url }, mail: { url } } });
+    const near = { code: "unknown_server", maybeExecuted: false, data: { name: "order", near: "orders" } };
+    const asking = [
+      client.callTool("order", "t"),
+      client.listTools("order"),
+      client.listResources("order"),
+      client.readResources("order", []),
+      client.getPrompt("order", "p"),
+    ];
+    for (const asked of asking) {
+      await expect(asked).rejects.toMatchObject(near);
+      await expect(asked).rejects.toThrow('did you mean "orders"? (configured servers: orders, mail)');
+    }
+    await expect(client.callTool("shop", "t")).rejects.toThrow("configured servers: orders, mail");
   });
   it("refuses unknown options of a call", async () => {
     await using client = createClient({ servers: { s: { url } } });

@@ -10,7 +10,7 @@ import { createEmit } from "./events.ts";
 import { connectionHooks } from "./hooks.ts";
 import { nextClient, noteCall } from "./marks.ts";
 import { runOnion, showTools } from "./onion.ts";
-import { checkCallOptions, checkClientOptions, checkReadOptions } from "./options.ts";
+import { checkCallOptions, checkClientOptions, checkNamed, checkReadOptions, checkUris } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./peer-requests.ts";
 import { createRequest } from "./request.ts";
 import {
@@ -39,10 +39,12 @@ import type { Client, ClientOptions } from "./types/client.ts";
 import type { ClientEvents } from "./types/events.ts";
 import type { ServerInfo } from "./types/servers.ts";
 import { Visits } from "./url-refusals.ts";
-import type { WireContext } from "./wire.ts";
+import { limitOf, type WireContext } from "./wire.ts";
 
 const CLOSE_MS = 1_700;
 const CLOSE_POOLS_MS = 200;
+/** Servers that an error names. */
+const MAX_NAMED = 20;
 /** Interceptors may ask a person; where the call names no limit, this is theirs, in milliseconds. */
 const INTERCEPTORS_MS = 600_000;
 
@@ -137,6 +139,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     options: CallOptions<Runtime> = {},
   ): Promise<ToolCallOutcome<Extra>> {
     checkCallOptions(options);
+    checkNamed("callTool", tool, args);
     const entry = this.#entry(server);
     const refused = refuseNoObject(server, tool, args);
     if (refused && this.#options.toolErrors === "throw") throw refused;
@@ -149,8 +152,9 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       interceptors: this.#options.interceptors ?? [],
       core: async (inner: ToolCallRequest<Runtime>) => {
         await entry.tools.admit(inner.name);
-        await this.#gate.permit(server, inner.name, entry.tools, inner.signal);
-        return callOnWire(context, inner);
+        const limits = { signal: inner.signal, limitMs: limitOf(context) };
+        const spentMs = await this.#gate.permit(server, inner.name, entry.tools, limits);
+        return callOnWire({ ...context, spentMs }, inner);
       },
       signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
       limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,
@@ -189,7 +193,11 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       : missing
         ? `these servers are not reachable now: ${missing}`
         : "listTools() tells the names";
-    throw new ConfigError(`there is no tool "${name}"; ${hint}`, { code: "unknown_tool", data: { name, near } });
+    throw new ConfigError(`there is no tool "${name}"; ${hint}`, {
+      code: "unknown_tool",
+      maybeExecuted: false,
+      data: { name, near },
+    });
   }
 
   async readResources(
@@ -198,6 +206,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     options: ReadOptions = {},
   ): Promise<readonly ResourceBlob[]> {
     checkReadOptions(options, "readResources");
+    checkUris(uris);
     const entry = this.#entry(server);
     const listed = uris ?? (await listResourcesOf(entry)).map(({ uri }) => uri);
     const wanted = this.#granted(server, listed, uris !== undefined);
@@ -213,6 +222,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     options: ReadOptions = {},
   ): Promise<readonly PromptMessage[]> {
     checkReadOptions(options, "getPrompt");
+    checkNamed("getPrompt", name, args);
     return getPromptOf(this.#context(this.#entry(server), options), name, args, options, this.#abort.signal);
   }
 
@@ -261,8 +271,13 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     if (entry) return entry;
     const known = [...this.#entries.keys()];
     const near = didYouMean(name, known);
-    const hint = near ? `did you mean "${near}"?` : `configured servers: ${known.join(", ") || "none"}`;
-    throw new ConfigError(`there is no server "${name}"; ${hint}`, { code: "unknown_server", data: { name, near } });
+    const configured = `configured servers: ${known.slice(0, MAX_NAMED).join(", ") || "none"}`;
+    const hint = near ? `did you mean "${near}"? (${configured})` : configured;
+    throw new ConfigError(`there is no server "${name}"; ${hint}`, {
+      code: "unknown_server",
+      maybeExecuted: false,
+      data: { name, near },
+    });
   }
 
   /** Asks the named servers, or all, at once; one that fails is left out unless it is `required`. */

@@ -1,4 +1,5 @@
 import { shownValue, testPattern } from "@tenon/core";
+import { expectList } from "./expect.ts";
 import type { Field, FieldOption } from "./types/questions.ts";
 
 /** What is wrong with a value, for a program that says it in its own words. */
@@ -181,6 +182,7 @@ export function checkAnswer(
   fields: readonly Field[],
   content: Readonly<Record<string, unknown>> | undefined,
 ): FieldIssue[] {
+  expectList(fields, "checkAnswer(fields, content): fields");
   const values = content ?? {};
   const issues: FieldIssue[] = [];
   for (const field of fields) {

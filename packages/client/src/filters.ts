@@ -1,5 +1,5 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/client";
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
 
 /**
  * Which tools are meant: those whose wire name matches a glob pattern, those with certain hints, or, with several keys,
@@ -86,8 +86,45 @@ export function checkSelection(selection: ToolSelection, where: string): void {
 export interface ToolFilter {
   /** Why the tool is not offered, or undefined when it is. */
   refusal(tool: Filterable): string | undefined;
-  /** Patterns of `include` that match none of these tools: most likely a typing error. */
-  idle(tools: readonly Filterable[]): string[];
+  /** Patterns that match none of these tools: most likely a typing error, which under `exclude` leaves a tool in use. */
+  idle(tools: readonly Filterable[]): IdlePattern[];
+}
+
+/** A pattern of a selection that matches nothing. */
+export interface IdlePattern {
+  readonly pattern: string;
+  readonly reason: string;
+}
+
+/** The pattern that was probably meant: one for a name that exists, or with a beginning that names have. */
+function nearPattern(pattern: string, tools: readonly Filterable[]): string | undefined {
+  const stem = /^[^*?[\]{}()!+@]*/.exec(pattern)?.[0] ?? "";
+  const rest = pattern.slice(stem.length);
+  const names = tools.map(({ wireName }) => (rest === "" ? wireName : wireName.slice(0, stem.length)));
+  const near = stem === "" ? undefined : didYouMean(stem, names);
+  return near === undefined || near === stem ? undefined : `${near}${rest}`;
+}
+
+/** One entry of a selection made ready. */
+interface Matcher {
+  readonly match: ToolMatch;
+  /** By its name alone; a hint that no tool gives is no typing error. */
+  readonly named: (name: string) => boolean;
+  readonly test: (tool: Filterable) => boolean;
+}
+
+function idleIn(
+  list: "include" | "exclude",
+  matchers: readonly Matcher[],
+  tools: readonly Filterable[],
+): IdlePattern[] {
+  return matchers.flatMap(({ match, named }) => {
+    const pattern = typeof match === "string" ? match : match.name;
+    if (pattern === undefined || tools.some(({ wireName }) => named(wireName))) return [];
+    const near = nearPattern(pattern, tools);
+    const hint = near === undefined ? "" : `; did you mean "${near}"?`;
+    return [{ pattern, reason: `${list} names it, but the server has no such tool${hint}` }];
+  });
 }
 
 /** Makes a selection ready; undefined when everything is offered. */
@@ -95,7 +132,7 @@ export async function makeFilter(selection: ToolSelection): Promise<ToolFilter |
   const { include, exclude = [] } = selection;
   if (include === undefined && exclude.length === 0) return undefined;
   const { default: picomatch } = await import("picomatch");
-  const matcher = (match: ToolMatch): ((tool: Filterable) => boolean) => {
+  const matcher = (match: ToolMatch): Matcher => {
     const { name, ...hints } = typeof match === "string" ? { name: match } : match;
     // a tool's name is no path: a star crosses slashes and dots
     const named = name === undefined ? () => true : picomatch(name, { bash: true, dot: true });
@@ -103,23 +140,21 @@ export async function makeFilter(selection: ToolSelection): Promise<ToolFilter |
       const value = (hints as Partial<Record<(typeof HINTS)[number], boolean>>)[hint]; // what is left beside the name
       return value === undefined ? [] : [[hint, value] as const];
     });
-    return (tool) => {
+    const test = (tool: Filterable) => {
       if (!named(tool.wireName)) return false;
       const has = hintsOf(tool);
       return wanted.every(([hint, value]) => has[hint] === value);
     };
+    return { match, named, test };
   };
-  const included = include?.map((match) => ({ match, test: matcher(match) }));
-  const excluded = exclude.map((match) => ({ match, test: matcher(match) }));
+  const included = include?.map(matcher);
+  const excluded = exclude.map(matcher);
   return {
     refusal: (tool) => {
       if (included && !included.some(({ test }) => test(tool))) return "include does not name it";
       const by = excluded.find(({ test }) => test(tool));
       return by && `exclude names it (${JSON.stringify(by.match)})`;
     },
-    idle: (tools) =>
-      (included ?? []).flatMap(({ match, test }) =>
-        typeof match === "string" && !tools.some((tool) => test(tool)) ? [match] : [],
-      ),
+    idle: (tools) => [...idleIn("include", included ?? [], tools), ...idleIn("exclude", excluded, tools)],
   };
 }

@@ -50,6 +50,7 @@ export type { Client, ClientOptions } from "./types/client.ts";
 export type { ClientEvents, EventSource, LogEvent, ProgressEvent } from "./types/events.ts";
 export type { AnyInterceptor, CatalogChange, Interceptor, Next, RuntimeInterceptor } from "./types/interceptors.ts";
 export type {
+  AnswerProblem,
   ApprovedSampling,
   ElicitationAnswer,
   ElicitationHandler,

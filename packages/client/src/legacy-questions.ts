@@ -18,7 +18,7 @@ function cannotInterrupt(server: string): ProtocolError {
       'the call cannot be suspended and resumed later. Give createClient `elicitation: handler` instead of "interrupt" ' +
       "to answer it while the call waits, or use a server of the newer revision; an agent may also end the call and repeat " +
       'it with the answers: mcpTools(client, { legacyQuestions: "replay" })',
-    { code: "legacy_question", server },
+    { code: "legacy_question", server, maybeExecuted: true },
   );
 }
 
@@ -33,7 +33,7 @@ function askerOf(server: string, calls: readonly ActiveCall[]): Asker {
   throw new ProtocolError(
     `server "${server}" asks a question, and nothing says which of its ${calls.length} running calls it belongs to; ` +
       "give this server `concurrency: 1`",
-    { code: "legacy_question", server },
+    { code: "legacy_question", server, maybeExecuted: true },
   );
 }
 

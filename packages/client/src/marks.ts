@@ -11,6 +11,13 @@ interface Marks {
   readonly principal: string;
   /** The server asked something while the call ran. */
   asked: boolean;
+  /** What is left for sending again, where a layer decides about it. */
+  repeats?: RepeatBudget | undefined;
+}
+
+/** How many more sendings a call may have. Whoever sends again takes one first. */
+export interface RepeatBudget {
+  left: number;
 }
 
 const marks = new WeakMap<object, Marks>();
@@ -25,6 +32,30 @@ export function nextClient(): number {
 /** Notes a new call of a client. */
 export function noteCall(runtime: object, client: number, principal: string): void {
   marks.set(runtime, { client, principal, asked: false });
+}
+
+/**
+ * Has all sendings of a call that repeat another one come out of one budget, the client's own included, so that they do not
+ * multiply.
+ * @returns gives the decision back to who had it before
+ */
+export function limitRepeats(runtime: object, budget: RepeatBudget): () => void {
+  const found = marks.get(runtime);
+  if (!found) return () => {};
+  const before = found.repeats;
+  found.repeats = budget;
+  return () => {
+    found.repeats = before;
+  };
+}
+
+/** For one leg: whether it may be sent again, asked before it is. Once, unless a layer decides about its call. */
+export function repeatsOf(call: object): () => boolean {
+  const own: RepeatBudget = { left: 1 };
+  return () => {
+    const budget = marks.get(call)?.repeats ?? own;
+    return budget.left-- > 0;
+  };
 }
 
 /** Has the source of a call's events stand for the call as well. */

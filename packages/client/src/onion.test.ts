@@ -36,6 +36,23 @@ describe("the layers around a call", () => {
     expect(client.servers()[0]?.health).toBe("idle");
   });
 
+  it("are named when they answer with nothing, or make an interceptor instead of being one", async () => {
+    const { url } = await shop({ t: {} });
+    const forgetful = (async (request: ToolCallRequest, next: (request: ToolCallRequest) => unknown) => {
+      await next(request);
+    }) as unknown as Interceptor;
+    const mistaken = { code: "invalid_outcome" };
+    const nothing = clientOf(url, { interceptors: [forgetful] }).callTool("s", "t");
+    await expect(nothing).rejects.toMatchObject({ ...mistaken, maybeExecuted: true });
+    await expect(nothing).rejects.toThrow(
+      "interceptor forgetful answered with nothing; return what next(request) gives",
+    );
+    const myFactory = (() => async () => mine) as unknown as Interceptor;
+    const uncalled = clientOf(url, { interceptors: [myFactory] }).callTool("s", "t");
+    await expect(uncalled).rejects.toMatchObject({ ...mistaken, maybeExecuted: false });
+    await expect(uncalled).rejects.toThrow("write myFactory(…) in the list");
+  });
+
   it("may send a call twice, one after the other or at once", async () => {
     const server = await shop({ t: {} });
     const twice: Interceptor = async (request, next) => {
@@ -146,7 +163,7 @@ describe("the layers around a call", () => {
 
   it("must be functions", () => {
     const wrong = (interceptors: unknown) => () => createClient({ servers: {}, interceptors: interceptors as never });
-    expect(wrong([{}])).toThrow(/interceptors must be a list of functions/);
+    expect(wrong([{}])).toThrow(/interceptors\[0\] must be a function/);
     expect(wrong(() => mine)).toThrow(/interceptors must be a list of functions/);
   });
 });

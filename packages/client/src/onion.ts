@@ -66,6 +66,22 @@ function calledLate({ server, name }: ToolCallRequest): ConfigError {
   );
 }
 
+/** @throws ConfigError `invalid_outcome` for what no caller could use: most likely a factory that was not called, or a `return` that is missing. */
+function checkOutcome<T>(
+  outcome: T,
+  interceptor: { readonly name: string },
+  { index, server, maybeExecuted }: { index: number; server: string; maybeExecuted: boolean },
+): T {
+  if (outcome !== undefined && typeof outcome !== "function") return outcome;
+  const who = `interceptor ${interceptor.name || index + 1}`;
+  throw new ConfigError(
+    typeof outcome === "function"
+      ? `${who} answered with a function; it makes an interceptor and is none: write ${interceptor.name || "it"}(…) in the list`
+      : `${who} answered with nothing; return what next(request) gives, or an outcome of its own`,
+    { code: "invalid_outcome", server, maybeExecuted },
+  );
+}
+
 function stuck({ server, name }: ToolCallRequest, ms: number, maybeExecuted: boolean): ConnectionError {
   return new ConnectionError(
     `the interceptors around tools/call ${name} on server "${server}" did nothing for ${ms} ms: one of them neither ` +
@@ -132,7 +148,9 @@ export async function runOnion<Runtime extends ToolRuntime, Extra>(
       if (settled) throw calledLate(request);
       const inner = ofSameCall(request, given);
       const interceptor = interceptors[depth];
-      return interceptor ? interceptor(inner, layer(depth + 1)) : onTheWire(inner);
+      if (!interceptor) return onTheWire(inner);
+      const outcome = await interceptor(inner, layer(depth + 1));
+      return checkOutcome(outcome, interceptor, { index: depth, server: request.server, maybeExecuted: sent > 0 });
     };
     return (given) => {
       waiting++;

@@ -1,7 +1,9 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, checkOptions, isRecord, kindOf } from "@tenon/core";
 import { checkSandbox } from "./connection/launch.ts";
 import { isLoopback } from "./connection/proxy.ts";
+import { expectList, expectText } from "./expect.ts";
 import { checkSelection } from "./filters.ts";
+import { factoryOf } from "./interceptors/general.ts";
 import { pinOptions } from "./trust/gate.ts";
 import { checkTrust } from "./trust/options.ts";
 import type { CallOptions, ReadOptions } from "./types/calls.ts";
@@ -113,6 +115,18 @@ export function checkServer(config: ServerConfig, where: string): void {
   }
 }
 
+/** Refuses what is no list of interceptors; a factory that was not called would fail in the middle of the first call. */
+function checkInterceptors(list: unknown, where: string): void {
+  if (list === undefined) return;
+  if (!Array.isArray(list)) wrong(`${where} must be a list of functions (request, next) => outcome`);
+  for (const [index, one] of list.entries()) {
+    const factory = factoryOf(one);
+    if (factory) wrong(`${where}[${index}]: ${factory.name} is a factory; write ${factory.written}`);
+    if (typeof one === "function") continue;
+    wrong(`${where}[${index}] must be a function (request, next) => outcome, got ${kindOf(one)}`);
+  }
+}
+
 function checkChoice(value: unknown, choices: readonly string[], where: string): void {
   if (value === undefined || (typeof value === "string" && choices.includes(value))) return;
   wrong(`${where} must be one of ${choices.join(", ")}, got ${JSON.stringify(value) ?? typeof value}`);
@@ -156,12 +170,7 @@ export function checkClientOptions<Options extends object>(
     }
   }
   if (typeof given.elicitation !== "function") checkChoice(given.elicitation, ["interrupt"], `${where}.elicitation`);
-  if (given.interceptors !== undefined) {
-    const list: unknown[] = Array.isArray(given.interceptors) ? given.interceptors : [given.interceptors];
-    if (!Array.isArray(given.interceptors) || list.some((one) => typeof one !== "function")) {
-      wrong(`${where}.interceptors must be a list of functions (request, next) => outcome`);
-    }
-  }
+  checkInterceptors(given.interceptors, `${where}.interceptors`);
   if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
   pinOptions(options.pin);
   if (given.onFirstStart !== undefined && typeof given.onFirstStart !== "function") {
@@ -183,6 +192,20 @@ function checkLimits({ maxResultBytes, timeoutMs, totalTimeoutMs }: ReadOptions,
   checkBytes(maxResultBytes, where);
   checkMs(timeoutMs, `${where}.timeoutMs`);
   checkMs(totalTimeoutMs, `${where}.totalTimeoutMs`);
+}
+
+/** Refuses arguments that are no object, and names that are no text. @throws ConfigError `invalid_option` */
+export function checkNamed(method: "callTool" | "getPrompt", name: unknown, args: unknown): void {
+  const kind = method === "callTool" ? "tool" : "prompt";
+  expectText(name, `${method}(server, ${kind}, args): ${kind}`);
+  if (!isRecord(args)) wrong(`${method}(server, ${kind}, args): args must be an object, got ${kindOf(args)}`);
+}
+
+/** Refuses what is no list of addresses. @throws ConfigError `invalid_option` */
+export function checkUris(uris: unknown): void {
+  if (uris === undefined) return;
+  expectList(uris, "readResources(server, uris): uris");
+  for (const uri of uris as unknown[]) expectText(uri, "readResources(server, uris): an address"); // it is a list
 }
 
 /** Refuses what one call would not understand. @throws ConfigError `unknown_option`, `invalid_option` */

@@ -55,7 +55,7 @@ async function bounded(
     if (cause instanceof TenonError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
     const message = `the handler of ${method} threw on a request of server "${server}": ${reason}`;
-    throw new ConfigError(message, { code: "handler_failed", server, cause });
+    throw new ConfigError(message, { code: "handler_failed", server, maybeExecuted: true, cause });
   }
 }
 

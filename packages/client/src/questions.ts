@@ -6,8 +6,9 @@ import { parseFields } from "./fields.ts";
 import { textAt } from "./pages.ts";
 import { checkQuestionUrl } from "./trust/url.ts";
 import type { EventSource } from "./types/events.ts";
-import type { ElicitationAnswer, ElicitationHandler, ElicitationRequest } from "./types/questions.ts";
+import type { AnswerProblem, ElicitationAnswer, ElicitationHandler, ElicitationRequest } from "./types/questions.ts";
 
+/** How often one question is put to the handler. */
 const MAX_ATTEMPTS = 3;
 
 /**
@@ -25,6 +26,7 @@ export function parseQuestion(server: string, params: unknown, expectHosts?: rea
       throw new ProtocolError(`server "${server}" asks to open an address but sends none: url is ${got}`, {
         code: "unsupported_question",
         server,
+        maybeExecuted: true,
       });
     }
     const elicitationId = textAt(given, "elicitationId");
@@ -50,23 +52,26 @@ export function parseQuestions(
       return [key, parseQuestion(server, request.params, expectHosts)];
     throw new ProtocolError(
       `server "${server}" asks for ${JSON.stringify(method) ?? "nothing"}, which this client does not offer; it answers elicitation/create only`,
-      { code: "unsupported_question", server, data: { key } },
+      { code: "unsupported_question", server, maybeExecuted: true, data: { key } },
     );
   });
   return Object.fromEntries(entries);
 }
 
-/** What is wrong with an answer, as one line, or undefined. */
-function answerProblem(question: ElicitationRequest, answer: unknown): string | undefined {
-  if (!isRecord(answer)) return 'an answer must be { action: "accept" | "decline" | "cancel", content? }';
+/** What is wrong with an answer; empty when it may be sent. */
+function answerProblems(question: ElicitationRequest, answer: unknown): readonly AnswerProblem[] {
+  const whole = (message: string) => [{ message }];
+  if (!isRecord(answer)) return whole('an answer must be { action: "accept" | "decline" | "cancel", content? }');
   const { action, content } = answer;
-  if (action === "decline" || action === "cancel") return undefined;
-  if (action !== "accept") return `action must be accept, decline or cancel, got ${JSON.stringify(action)}`;
-  if (question.mode === "url") return undefined;
-  if (content !== undefined && !isRecord(content)) return "content must be an object";
-  const issues = checkAnswer(question.fields, content);
-  return issues.length === 0 ? undefined : issues.map(({ field, message }) => `${field} ${message}`).join("; ");
+  if (action === "decline" || action === "cancel") return [];
+  if (action !== "accept") return whole(`action must be accept, decline or cancel, got ${shownValue(action)}`);
+  if (question.mode === "url") return [];
+  if (content !== undefined && !isRecord(content)) return whole("content must be an object");
+  return checkAnswer(question.fields, content);
 }
+
+const inOneLine = (problems: readonly AnswerProblem[]): string =>
+  problems.map(({ field, message }) => (field === undefined ? message : `${field} ${message}`)).join("; ");
 
 /** An answer as the wire carries it: content only where a form was accepted. */
 function onWire(question: ElicitationRequest, answer: ElicitationAnswer): ElicitResult {
@@ -74,10 +79,12 @@ function onWire(question: ElicitationRequest, answer: ElicitationAnswer): Elicit
   return question.mode === "url" ? { action: "accept" } : { action: "accept", content: { ...answer.content } };
 }
 
-function invalidAnswer(server: string, problem: string): ProtocolError {
+function invalidAnswer(server: string, problems: readonly AnswerProblem[], key?: string): ProtocolError {
+  const problem = `${key === undefined ? "" : `${key}: `}${inOneLine(problems)}`;
   return new ProtocolError(`the answer to the question of server "${server}" cannot be sent: ${problem}`, {
     code: "invalid_answer",
     server,
+    maybeExecuted: true, // what the server did before it asked
     data: { problem },
   });
 }
@@ -93,16 +100,16 @@ export function checkAnswers(
 ): Record<string, ElicitResult> {
   const entries = Object.entries(questions).map(([key, question]): [string, ElicitResult] => {
     const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
-    const problem = answerProblem(question, answer);
-    if (problem !== undefined || answer === undefined) throw invalidAnswer(server, `${key}: ${problem}`);
+    const problems = answerProblems(question, answer);
+    if (problems.length > 0 || answer === undefined) throw invalidAnswer(server, problems, key);
     return [key, onWire(question, answer)];
   });
   return Object.fromEntries(entries);
 }
 
 /**
- * Lets the handler answer one question. An answer that does not fit is asked for again, with what was wrong in the
- * message, three times at most.
+ * Lets the handler answer one question. An answer that does not fit is asked for again, with what was wrong as `problems`;
+ * the question is put to the handler three times at most.
  * @throws ProtocolError `invalid_answer`, ConfigError `handler_failed` when the handler throws
  */
 export async function askHandler(
@@ -115,10 +122,10 @@ export async function askHandler(
   let asked = question;
   for (let attempt = 1; ; attempt++) {
     const answer = await withSignal(runHandler(handler, asked, source, signal), signal, onAbort);
-    const problem = answerProblem(question, answer);
-    if (problem === undefined) return onWire(question, answer);
-    if (attempt === MAX_ATTEMPTS) throw invalidAnswer(source.server, problem);
-    asked = { ...question, message: `${question.message}\n(${problem})` };
+    const problems = answerProblems(question, answer);
+    if (problems.length === 0) return onWire(question, answer);
+    if (attempt === MAX_ATTEMPTS) throw invalidAnswer(source.server, problems);
+    asked = { ...question, attempt: attempt + 1, problems };
   }
 }
 
@@ -136,6 +143,7 @@ async function runHandler(
     throw new ConfigError(`the elicitation handler threw on a question of server "${source.server}": ${reason}`, {
       code: "handler_failed",
       server: source.server,
+      maybeExecuted: true, // what the server did before it asked
       cause,
     });
   }

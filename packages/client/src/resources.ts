@@ -1,10 +1,11 @@
-import { isRecord, ProtocolError, TenonError } from "@tenon/core";
+import { isRecord, jsonSize, ProtocolError, TenonError } from "@tenon/core";
 import { type AnswerCache, freshnessOf, identityOf } from "./cache.ts";
 import type { ToolList } from "./catalog.ts";
 import type { Connection } from "./connection/connection.ts";
 import type { Server } from "./connection/server.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "./pages.ts";
 import { answerByHandler, untilFinal } from "./rounds.ts";
+import { tooLarge } from "./size.ts";
 import type { ReadOptions } from "./types/calls.ts";
 import type {
   CatalogPrompt,
@@ -132,7 +133,7 @@ async function ask(
 
 function bad(server: string, what: string, reason: string): ProtocolError {
   const message = `server "${server}" answered ${what} against the protocol: ${reason}`;
-  return new ProtocolError(message, { code: "bad_answer", server });
+  return new ProtocolError(message, { code: "bad_answer", server, maybeExecuted: true });
 }
 
 function toBlob(server: string, content: Record<string, unknown>, asked: string): ResourceBlob {
@@ -167,6 +168,10 @@ export async function readResource(
   const what = `resources/read ${uri}`;
   const identity = identityOf(options.headers ?? {}, options.meta ?? {}, await context.server.identify());
   const kept = cache.get(what, identity) as Record<string, unknown> | undefined; // as it was put there below
+  // what was kept for a call that takes more is too large for one that takes less
+  if (kept && jsonSize(kept, context.maxResultBytes) > context.maxResultBytes) {
+    throw tooLarge(server, what, context.maxResultBytes);
+  }
   const { final: raw, asked } = kept
     ? { final: kept, asked: false }
     : await ask(context, { method: "resources/read", what, params: { uri } }, options, { uri }, stop);

@@ -1,5 +1,6 @@
 import type { CallToolResult, ContentBlock, InputRequiredResult } from "@modelcontextprotocol/client";
 import { ExecutionError, isRecord, ProtocolError } from "@tenon/core";
+import { expectList } from "./expect.ts";
 import { recordAt, textAt } from "./pages.ts";
 import { deeperThan } from "./size.ts";
 import type { ToolResult } from "./types/calls.ts";
@@ -60,6 +61,7 @@ function renderBlock(block: unknown): string {
  * @param structured read when there are no blocks; it becomes its JSON text
  */
 export function renderText(content: readonly ContentBlock[], structured?: unknown): string {
+  expectList(content, "renderText(content, structured): content", "; give it result.content, not the result");
   if (content.length > 0) return content.map(renderBlock).join("\n");
   return structured === undefined ? "" : jsonText(structured);
 }

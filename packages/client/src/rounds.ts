@@ -100,7 +100,11 @@ export async function answerByHandler(
   const { server } = source;
   if (elicitation === undefined || elicitation === "interrupt") {
     const why = elicitation ? `elicitation is "interrupt" and ${suspends}` : "no elicitation handler is set";
-    throw new ConfigError(`server "${server}" asks a question in ${what}, but ${why}`, { code: "no_answerer", server });
+    throw new ConfigError(`server "${server}" asks a question in ${what}, but ${why}`, {
+      code: "no_answerer",
+      server,
+      maybeExecuted: true,
+    });
   }
   const onAbort = () => cancelled(server, what, signal.reason, true);
   const answers: Record<string, unknown> = {};

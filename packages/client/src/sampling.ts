@@ -22,7 +22,7 @@ function parseRequest(server: string, params: unknown): SamplingRequest {
   if (usable) return params as SamplingRequest; // the parts every request must have are there
   throw new ProtocolError(
     `server "${server}" sent a sampling/createMessage without messages or maxTokens; it was not answered`,
-    { code: "unsupported_question", server },
+    { code: "unsupported_question", server, maybeExecuted: true },
   );
 }
 
@@ -42,6 +42,7 @@ export async function answerSampling(
     throw new ExecutionError(`the request of server "${server}" to use a model was declined`, {
       code: "sampling_declined",
       server,
+      maybeExecuted: true,
     });
   }
   const answer: unknown = await handler(request, source);
@@ -52,6 +53,6 @@ export async function answerSampling(
   throw new ConfigError(
     'the sampling handler must return { role: "assistant", content: { type: "text", text }, model }, got ' +
       (JSON.stringify(answer)?.slice(0, 200) ?? typeof answer),
-    { code: "invalid_answer", server },
+    { code: "invalid_answer", server, maybeExecuted: true },
   );
 }

@@ -12,6 +12,7 @@ import { ANY_RESULT, type Exchange } from "./connection/exchange.ts";
 import type { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { type Emit, progressEvent } from "./events.ts";
+import { repeatsOf } from "./marks.ts";
 import type { PeerAnswers } from "./peer-requests.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
@@ -22,8 +23,13 @@ import type { ElicitationHandler } from "./types/questions.ts";
 import { refusalAsQuestions, type Visits } from "./url-refusals.ts";
 
 /** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */
-export const IDLE_MS = 60_000;
-export const TOTAL_MS = 600_000;
+const IDLE_MS = 60_000;
+const TOTAL_MS = 600_000;
+
+/** Milliseconds one request may take until something arrives. */
+export function limitOf({ options }: Pick<WireContext, "options">): number {
+  return Math.min(options.timeoutMs ?? IDLE_MS, options.totalTimeoutMs ?? TOTAL_MS);
+}
 
 /** What a request needs from its client besides itself. */
 export interface WireContext {
@@ -63,6 +69,7 @@ async function sendOn(
   request: WireRequest,
   carried: Carried,
   spent: number,
+  mayRepeat: () => boolean,
 ): Promise<WireAnswer> {
   const { server, emit, events, logLevel, maxResultBytes, options } = context;
   const { method, source, headers } = request;
@@ -81,7 +88,7 @@ async function sendOn(
     signal: request.signal,
   });
   const exchange: Exchange = {
-    call: { source, deadline, onLog: options.onLog, pushed: context.driver?.pushed },
+    call: { source, deadline, onLog: options.onLog, mayRepeat, pushed: context.driver?.pushed },
     headers,
     rawMethod: method,
     onProgress: (progress) => {
@@ -129,17 +136,19 @@ export interface Sending {
   readonly safe?: () => boolean;
   /** Counts for the server's `concurrency`. */
   readonly inTurn?: boolean;
+  /** Whether it may be sent again; once by default. */
+  readonly mayRepeat?: () => boolean;
 }
 
 /**
- * Sends a request once, with the retry that is safe.
+ * Sends a request, and once more at most where that is safe.
  * @throws TenonError
  */
 export async function sendRequest(
   context: WireContext,
   request: WireRequest,
   carried: Carried,
-  { before, safe = () => true, inTurn = false }: Sending = {},
+  { before, safe = () => true, inTurn = false, mayRepeat = repeatsOf(request.source) }: Sending = {},
 ): Promise<WireAnswer> {
   const { server } = context;
   const { signal, what } = request;
@@ -148,11 +157,11 @@ export async function sendRequest(
   const attempt = (connection: Connection) => {
     if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
     sent = true;
-    return sendOn(connection, context, request, carried, spent);
+    return sendOn(connection, context, request, carried, spent, mayRepeat);
   };
   const run = async () => {
     spent = (await before?.()) ?? 0;
-    const use = (member: Server) => member.use(what, attempt, safe());
+    const use = (member: Server) => member.use(what, attempt, safe(), mayRepeat);
     return inTurn ? server.turn(use) : use(server);
   };
   // the signal must also end the wait for a connection

@@ -121,7 +121,7 @@ describe("a driver", () => {
     };
     const client = keep(createClient({ servers: { s: { url: server.url } } }));
     await expect(client.callTool("s", "nope", {}, { driver })).rejects.toMatchObject({ data: { code: -32602 } });
-    expect(stored).toMatchObject({ name: "ProtocolError", code: "rpc_error", server: "s" });
+    expect(stored).toMatchObject({ name: "ProtocolError", code: "unknown_tool", server: "s" });
     await server.kill();
     await expect(client.callTool("s", "echo", { text: "x" }, { driver })).rejects.toBeInstanceOf(ConnectionError);
   });

@@ -181,11 +181,19 @@ describe("a selection of tools", () => {
     await expect(client.callTool("s", "get_order")).rejects.toMatchObject({ code: "tool_not_allowed" });
   });
 
-  it("reports a pattern that names nothing", async () => {
-    const client = one(await start(stubHttp({ tools })), { include: ["get_order", "qet_all"] });
+  it("reports a pattern that names nothing, with the one that was probably meant", async () => {
+    const client = one(await start(stubHttp({ tools })), {
+      include: ["get_*", "qet_*", "zebra"],
+      exclude: ["get_ordr", { name: "admni.*", destructive: true }, { idempotent: true }, "*.nothing"],
+    });
     await client.listTools();
+    const nothing = (list: string) => `${list} names it, but the server has no such tool`;
     expect(client.servers()[0]?.problems).toEqual([
-      { tool: "qet_all", reason: "include names it, but the server has no such tool" },
+      { tool: "qet_*", reason: `${nothing("include")}; did you mean "get_*"?` },
+      { tool: "zebra", reason: nothing("include") },
+      { tool: "get_ordr", reason: `${nothing("exclude")}; did you mean "get_order"?` },
+      { tool: "admni.*", reason: `${nothing("exclude")}; did you mean "admin.*"?` },
+      { tool: "*.nothing", reason: nothing("exclude") },
     ]);
   });
 

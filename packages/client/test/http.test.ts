@@ -102,7 +102,41 @@ describe.each([
       fields: [{ kind: "boolean", name: "ok", title: "Really", required: true }],
     });
     expect(asked[0]?.[1]).toMatchObject({ server: "s", tool: "ask" });
-    expect(asked[1]?.[0].message).toBe("Sure?\n(ok is required)");
+    expect(asked[0]?.[0]).not.toHaveProperty("attempt");
+    expect(asked[1]?.[0]).toEqual({
+      ...asked[0]?.[0],
+      attempt: 2,
+      problems: [{ field: "ok", message: "is required", problem: { code: "required" } }],
+    });
+  });
+
+  it("puts a question to the handler three times, then fails the call with what was wrong", async () => {
+    const attempts: unknown[] = [];
+    const client = open({
+      elicitation: ({ attempt, problems }: ElicitationRequest) => {
+        attempts.push([attempt, problems?.map(({ field, message }) => [field, message])]);
+        return { action: "accept", content: { ok: "maybe" } };
+      },
+    });
+    await expect(client.callTool("s", "ask")).rejects.toMatchObject({ code: "invalid_answer", maybeExecuted: true });
+    const wrong = [["ok", 'must be true or false, got "maybe"']];
+    expect(attempts).toEqual([
+      [undefined, undefined],
+      [2, wrong],
+      [3, wrong],
+    ]);
+  });
+
+  it("tells the handler when its answer is none at all", async () => {
+    const told: unknown[] = [];
+    const client = open({
+      elicitation: ({ problems }: ElicitationRequest) => {
+        told.push(problems?.[0]?.message);
+        return told.length === 1 ? ({ action: "yes" } as never) : { action: "decline" };
+      },
+    });
+    await client.callTool("s", "ask");
+    expect(told).toEqual([undefined, 'action must be accept, decline or cancel, got "yes"']);
   });
 
   it("does not count the time a person takes", async () => {
@@ -153,7 +187,11 @@ describe.each([
   it("gives a typed error for an unknown tool, with the server's code", async () => {
     const client = open();
     const outcome = client.callTool("s", "nope");
-    await expect(outcome).rejects.toMatchObject({ name: "ProtocolError", code: "rpc_error", data: { code: -32602 } });
+    await expect(outcome).rejects.toMatchObject({
+      name: "ProtocolError",
+      code: "unknown_tool",
+      data: { code: -32602 },
+    });
   });
 
   it("is an error result, or an error where asked", async () => {

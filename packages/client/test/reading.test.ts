@@ -147,6 +147,14 @@ describe("resources", () => {
     expect(await read(open, "bob")).toBe("ann 1");
   });
 
+  it("are as large as each reading allows, also when they are kept", async () => {
+    const client = one(await reading({ ttlMs: 60_000, cacheScope: "public" }));
+    expect(await read(client)).toBe("nobody 1");
+    const small = client.readResources("s", ["r://x"], { maxResultBytes: 20 });
+    await expect(small).rejects.toMatchObject({ code: "too_large", data: { limit: 20 } });
+    expect(await read(client)).toBe("nobody 1"); // still kept for whoever takes it
+  });
+
   it("are asked for again when they may not be kept", async () => {
     const fresh = one(await reading({ ttlMs: 0 }));
     expect([await read(fresh), await read(fresh)]).toEqual(["nobody 1", "nobody 2"]);

@@ -110,6 +110,20 @@ describe("options", () => {
     );
   });
   it("list the known ones when nothing is close", () => {
+    for (const [given, shown] of [
+      [undefined, "nothing"],
+      [null, "null"],
+      ["secret", "type string"],
+      [[], "a list"],
+    ]) {
+      const wrong = `listen(options) must be an object, got`;
+      const check = () => checkOptions(given as object, ["port"], "listen(options)");
+      expect(check).toThrow(
+        expect.objectContaining({ code: "invalid_option", message: expect.stringContaining(wrong) }),
+      );
+      expect(check).toThrow(String(shown));
+      expect(check).not.toThrow("secret");
+    }
     expect(() => checkOptions({ zzz: 1 }, ["port", "host"], "listen(options)")).toThrow("known options: port, host");
   });
   it("do not guess wildly", () => expect(didYouMean("port", ["transport", "banner"])).toBeUndefined());

@@ -24,7 +24,7 @@ export {
   surveySchema,
 } from "./json-schema/survey.ts";
 export { type Era, LEGACY_REVISION, META, MODERN_REVISION } from "./meta.ts";
-export { checkOptions, didYouMean } from "./options.ts";
+export { checkOptions, didYouMean, kindOf } from "./options.ts";
 export { compilePattern, isRiskyPattern, type PatternVerdict, testPattern, withinTime } from "./pattern.ts";
 export {
   describeIssues,

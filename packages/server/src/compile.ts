@@ -24,6 +24,7 @@ import type { AboutOptions, NoInput, PromptOptions, ResourceOptions, Run, ToolOp
 import { readParamHeaders } from "./param-headers.ts";
 import { outputSchemaFor } from "./result.ts";
 import { type AnySchema, toSchema } from "./schema/json-schema.ts";
+import { checkTimeoutMs } from "./time-limit.ts";
 
 /** Where a definition of a mounted server really lives. */
 export interface Mounted<Home> {
@@ -38,6 +39,7 @@ type TagsOf = (viewer: Viewer) => readonly string[];
 
 interface Compiled {
   readonly access: Access;
+  readonly timeoutMs: number | undefined;
   readonly tags: readonly string[];
   readonly run: Run;
 }
@@ -75,6 +77,7 @@ const ABOUT = [
   "icons",
   "meta",
   "deprecated",
+  "timeoutMs",
   "tags",
   "visible",
   "scopes",
@@ -152,7 +155,8 @@ function checkIcons(where: string, icons: AboutOptions["icons"] = []): void {
 
 /** The fields of a listing that every kind shares. */
 function about(where: string, options: AboutOptions) {
-  const { title, description, icons, meta, deprecated } = options;
+  const { title, description, icons, meta, deprecated, timeoutMs } = options;
+  checkTimeoutMs(timeoutMs, where);
   checkIcons(where, icons);
   const note = deprecated === undefined ? undefined : `Deprecated: ${deprecated}`;
   const said = [description, note].filter((text) => text !== undefined).join("\n\n");
@@ -192,6 +196,7 @@ export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf
     idempotent: options.idempotent ?? false,
     listing: { modern: listing("modern"), legacy: listing("legacy") },
     access: compileAccess(where, options, tagsOf),
+    timeoutMs: options.timeoutMs,
     tags: options.tags ?? [],
     run,
   };
@@ -243,6 +248,7 @@ export function compileResource(uri: string, options: ResourceOptions, run: Run,
       ? { uriTemplate: uri, ...shared }
       : { uri, ...shared, ...(size !== undefined && { size }) },
     access: compileAccess(where, options, tagsOf),
+    timeoutMs: options.timeoutMs,
     tags: options.tags ?? [],
     run,
   };
@@ -271,6 +277,7 @@ export function compilePrompt(name: string, options: PromptOptions, run: Run, ta
     complete: options.complete ?? {},
     listing: { name, ...about(where, options), arguments: promptArguments(input.json) },
     access: compileAccess(where, options, tagsOf),
+    timeoutMs: options.timeoutMs,
     tags: options.tags ?? [],
     run,
   };

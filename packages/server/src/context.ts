@@ -59,7 +59,7 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
    * payload travels as `{ msg, extra }`.
    */
   readonly log: Readonly<Record<"debug" | "info" | "notice" | "warning" | "error", LogFunction>>;
-  /** Fires when the client cancels, disconnects or the server closes. */
+  /** Fires when the client cancels or disconnects, the server closes, or the handler's `timeoutMs` is over. */
   readonly signal: AbortSignal;
   readonly caller: Caller | undefined;
   readonly client: ClientDescription;
@@ -128,6 +128,8 @@ export interface ContextParts<Lifespan> {
   progress: ToolContext["progress"];
   /** Made when the handler asks for it. */
   inner(): InnerReading;
+  /** The signal the handler sees; asked once, when it looks. */
+  signal(): AbortSignal;
   /** False once the call was answered: what a handler left behind reports goes nowhere. */
   isOpen(): boolean;
 }
@@ -157,6 +159,7 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   readonly #asking: () => LinearContext;
   #linear: LinearContext | undefined;
   #log: ToolContext["log"] | undefined;
+  #signal: AbortSignal | undefined;
 
   constructor(exchange: Exchange, asking: () => LinearContext, parts: ContextParts<Lifespan>) {
     this.#asking = asking;
@@ -213,7 +216,8 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   }
 
   get signal(): AbortSignal {
-    return this.#exchange.signal;
+    this.#signal ??= this.#parts.signal();
+    return this.#signal;
   }
 
   get headers(): Headers | undefined {

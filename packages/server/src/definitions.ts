@@ -25,6 +25,11 @@ export interface AboutOptions extends AccessOptions {
   icons?: readonly Icon[];
   /** Goes out with the definition as `_meta`. */
   meta?: Readonly<Record<string, unknown>>;
+  /**
+   * Milliseconds one run of its function may take; a question ends a run, so what a person takes to answer does not count.
+   * Then `ctx.signal` fires and the caller is told that it may have taken effect. Default: the server's `timeoutMs`.
+   */
+  timeoutMs?: number;
   /** What to use instead, such as `"use refund_v2 instead"`: appended to the description and sent in `_meta`. */
   deprecated?: string;
 }

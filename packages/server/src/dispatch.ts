@@ -13,6 +13,7 @@ import type { Exchange } from "./context.ts";
 import { errorData, ToolError } from "./errors.ts";
 import type { Extensions } from "./extensions.ts";
 import { describeFailure, runHandler } from "./handler.ts";
+import { noteLeftOut } from "./left-out.ts";
 import { runOnion } from "./middleware/onion.ts";
 import { requestOf } from "./middleware/request.ts";
 import { within } from "./mount.ts";
@@ -92,7 +93,9 @@ async function find<T extends CompiledTool | CompiledPrompt>(
   if (mounted) {
     return { answered: await dispatch(within(service, mounted), method, { ...params, name: mounted.name }, exchange) };
   }
-  return { item, name, read: await readArguments(item.input, params.arguments, service.reading) };
+  const read = await readArguments(item.input, params.arguments, service.reading);
+  if (!("problem" in read)) noteLeftOut(service.log, `${kind} ${name}`, item.input, params.arguments);
+  return { item, name, read };
 }
 
 async function callTool(service: Service, params: Record<string, unknown>, exchange: Exchange): Promise<Result> {
@@ -101,14 +104,16 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
   const { item: tool, name, read } = found;
   if ("problem" in read) return failedCall(`Invalid arguments for ${name}: ${read.problem}`);
   const { idempotent } = tool;
-  const target = { method: "tools/call", name, args: params.arguments ?? {}, idempotent } as const;
+  const what = `Tool ${name}`;
+  const about = { what, timeoutMs: tool.timeoutMs, idempotent };
+  const target = { method: "tools/call", name, args: params.arguments ?? {}, ...about } as const;
   // the arguments were checked by the tool's schema
   return runHandler(dispatch, service, exchange, target, (ctx) => tool.run(read.args as never, ctx), {
     done: (value) => toolResult(value, tool, exchange.era, service.maxResultBytes),
     failed(error) {
       if (error instanceof ProtocolError) throw error;
-      const data = error instanceof ToolError ? errorData(service.log, `Tool ${name}`, error.data) : undefined;
-      return failedCall(describeFailure(service, exchange, `Tool ${name}`, error), data);
+      const data = error instanceof ToolError ? errorData(service.log, what, error.data) : undefined;
+      return failedCall(describeFailure(service, exchange, what, error), data);
     },
   });
 }
@@ -134,7 +139,8 @@ async function readResource(service: Service, params: Record<string, unknown>, e
     const outside = (part: unknown): unknown => (isRecord(part) && part.uri === inside ? { ...part, uri } : part);
     return { ...result, contents: result.contents.map(outside) };
   }
-  const target = { method: "resources/read", name: `${service.namePrefix}${uri}`, args: {} } as const;
+  const about = { what: `Resource ${uri}`, timeoutMs: found.resource.timeoutMs };
+  const target = { method: "resources/read", name: `${service.namePrefix}${uri}`, args: {}, ...about } as const;
   // strings by the template
   return runHandler(dispatch, service, exchange, target, (ctx) => found.resource.run(found.variables as never, ctx), {
     done(value) {
@@ -148,7 +154,7 @@ async function readResource(service: Service, params: Record<string, unknown>, e
       const own = found.resource.access.open ? hint : { ...hint, scope: "private" as const };
       return { ...service.cacheHints("resources/read", own), ...result };
     },
-    failed: failing(service, exchange, `Resource ${uri}`),
+    failed: failing(service, exchange, about.what),
   });
 }
 
@@ -157,11 +163,12 @@ async function getPrompt(service: Service, params: Record<string, unknown>, exch
   if ("answered" in found) return found.answered;
   const { item: prompt, name, read } = found;
   if ("problem" in read) throw invalid(`Invalid arguments for prompt ${name}: ${read.problem}`);
-  const target = { method: "prompts/get", name, args: params.arguments ?? {} } as const;
+  const about = { what: `Prompt ${name}`, timeoutMs: prompt.timeoutMs };
+  const target = { method: "prompts/get", name, args: params.arguments ?? {}, ...about } as const;
   // the arguments were checked by the prompt's schema
   return runHandler(dispatch, service, exchange, target, (ctx) => prompt.run(read.args as never, ctx), {
     done: (value) => promptResult(value, prompt.description, name, service.maxResultBytes),
-    failed: failing(service, exchange, `Prompt ${name}`),
+    failed: failing(service, exchange, about.what),
   });
 }
 

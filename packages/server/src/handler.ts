@@ -7,6 +7,7 @@ import { createInnerReading } from "./inner.ts";
 import { createPages, type Pages } from "./pages.ts";
 import { ResultTooLargeError } from "./result.ts";
 import { answerOnce, type Target, type Wire } from "./rounds.ts";
+import { createTimeLimit } from "./time-limit.ts";
 
 /** What may be said to a caller about `error`; everything else goes to the log under a reference. */
 export function describeFailure(service: Service, exchange: Exchange, what: string, error: unknown): string {
@@ -17,24 +18,25 @@ export function describeFailure(service: Service, exchange: Exchange, what: stri
 }
 
 /**
- * Runs a handler as a linear function with its context, and flushes what it reported last.
+ * Runs a handler as a linear function with its context, for as long as it may take, and flushes what it reported last.
  * @param answer the dispatcher, for what the handler asks of its own server
  */
 export async function runHandler<T>(
   answer: typeof dispatch,
   service: Service,
   exchange: Exchange,
-  target: Target & { method: Method },
+  target: Omit<Target, "limit"> & { method: Method; what: string; timeoutMs: number | undefined },
   handler: (context: never) => T | Promise<T>,
   wire: Wire<T>,
 ): Promise<Result> {
+  const limit = createTimeLimit(target.what, target.timeoutMs ?? service.timeoutMs, service.log);
   let progress: ReturnType<typeof progressReporter> | undefined;
   try {
     const lifespan = await service.lifespan();
     return await answerOnce(
       service,
       exchange,
-      target,
+      { ...target, limit },
       (linear, journal) => {
         // made when the handler asks: most never do
         const asking = (): LinearContext => {
@@ -46,7 +48,7 @@ export async function runHandler<T>(
               subject: exchange.caller?.subject,
               ttlMs: service.questionTtlMs,
               waitMs: service.pageWaitMs,
-              signal: exchange.signal,
+              signal: limit.signal(exchange.signal),
               onCompleted: async (elicitationId) => {
                 // 2026-07-28 has no such message: there the client's own retry finds out
                 if (exchange.era === "modern") return;
@@ -67,6 +69,7 @@ export async function runHandler<T>(
             progress ??= progressReporter(exchange);
             return progress.report(...report);
           },
+          signal: () => limit.signal(exchange.signal),
           isOpen: linear.isOpen,
         });
         return handler(context as never); // each handler declared its own lifespan type

@@ -54,6 +54,13 @@ export interface Linear {
   isOpen(): boolean;
 }
 
+/** Until when a round must have ended. */
+export interface RoundLimit {
+  readonly ms: number;
+  /** Called when the time is over; gives why the round failed. */
+  expire(): unknown;
+}
+
 /** How a handler itself ended. */
 export type Outcome<T> = { readonly done: T } | { readonly failed: unknown };
 
@@ -62,9 +69,36 @@ export type Outcome<T> = { readonly done: T } | { readonly failed: unknown };
  * unanswered question ends the round (2026-07-28, multi-round-trip requests). Entries are found by key, never by position, so
  * `Promise.all` and reordering are safe. Changes the journal to what the next round starts from.
  * @param open what the round starts from; asked for when the handler first asks or takes a step, which most never do
+ * @param limit when its time is over, the round has failed, whatever the handler or one of its steps still does
  */
-export async function runLinear<T>(open: () => Round, handler: (linear: Linear) => T | Promise<T>): Promise<Ended<T>> {
+export async function runLinear<T>(
+  open: () => Round,
+  handler: (linear: Linear) => T | Promise<T>,
+  limit?: RoundLimit,
+): Promise<Ended<T>> {
   const call = { over: false };
+  const round = runRound(open, handler, call);
+  if (!limit) return round;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Ended<T>>((resolve) => {
+    timer = setTimeout(() => {
+      call.over = true; // what it does from here on is nobody's any more
+      resolve({ failed: limit.expire() });
+    }, limit.ms);
+    timer.unref(); // who waits for the answer keeps the process
+  });
+  try {
+    return await Promise.race([round, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function runRound<T>(
+  open: () => Round,
+  handler: (linear: Linear) => T | Promise<T>,
+  call: { over: boolean },
+): Promise<Ended<T>> {
   let loop: Loop | undefined;
   let leaveBehind: () => void = () => undefined;
   const opened = (): Loop => {

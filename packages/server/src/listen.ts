@@ -118,11 +118,13 @@ export async function listen(
   const web = getRequestListener(
     async (request, { incoming }) => {
       const { pathname } = new URL(request.url);
-      if (pathname === path || side.front?.isMetadata(pathname, path)) {
-        const remoteAddress = remoteAddressOf(incoming);
-        return side.fetch(request, { endpoint: path, verdict: verdictOn(incoming), remoteAddress });
-      }
-      return Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 });
+      return pathname === path || side.front?.isMetadata(pathname, path)
+        ? side.fetch(request, {
+            endpoint: path,
+            verdict: verdictOn(incoming),
+            remoteAddress: remoteAddressOf(incoming),
+          })
+        : Response.json({ error: `Nothing here; the MCP endpoint is ${path}` }, { status: 404 });
     },
     { overrideGlobalObjects: false },
   );

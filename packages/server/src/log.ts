@@ -44,10 +44,10 @@ export function createLog(server: string, least: LogLevel, sink?: (entry: LogEnt
   return (level, message, details = {}) => {
     if (order.indexOf(level) < order.indexOf(least)) return;
     const { error, ...rest } = details;
-    const about =
-      error === undefined
-        ? {}
-        : { error: { ...serializeError(error), stack: error instanceof Error ? error.stack : undefined } };
+    // undefined can be thrown like anything else
+    const about = !("error" in details)
+      ? {}
+      : { error: { ...serializeError(error), stack: error instanceof Error ? error.stack : undefined } };
     const fixed = { time: new Date().toISOString(), level, server, message };
     // first for the order of a line's parts, last because no detail may stand in for them
     const entry = { ...fixed, ...printable({ ...rest, ...about }), ...fixed };

@@ -16,7 +16,7 @@ function contains(home: Home, registry: Registry): boolean {
 
 /**
  * Offers another server's definitions under a prefix and follows its changes: what is added, replaced or removed there is
- * here too. Its middleware, lifespan and argument rules stay around its definitions.
+ * here too. Its middleware, lifespan, time limit and argument rules stay around its definitions.
  * @throws ConfigError `code: "prefix"`, `"mount_cycle"`, or `"duplicate"` naming the definition (nothing is mounted then)
  */
 export function mount(registry: Registry, prefix: string, home: Home): void {
@@ -52,7 +52,7 @@ export function mount(registry: Registry, prefix: string, home: Home): void {
 
 /** The same server's service with the definitions of one it has mounted. */
 export function within(service: Service, mounted: { home: Home; prefix: string }): Service {
-  const { registry, middleware, reading, lifespan } = mounted.home;
+  const { registry, middleware, reading, timeoutMs, lifespan } = mounted.home;
   const namePrefix = `${service.namePrefix}${mounted.prefix}_`;
-  return { ...service, registry, middleware, reading, lifespan, namePrefix };
+  return { ...service, registry, middleware, reading, timeoutMs, lifespan, namePrefix };
 }

@@ -25,6 +25,8 @@ export interface Home {
   /** Outermost first. */
   readonly middleware: readonly Middleware[];
   readonly reading: ReadingRules;
+  /** Milliseconds a handler may take unless its definition says otherwise. */
+  readonly timeoutMs: number;
   /** What the server's `lifespan` opened; opens it on first use. */
   lifespan(): Promise<unknown>;
 }

@@ -12,7 +12,7 @@ import { readAnswer } from "./asking.ts";
 import { identityOfCaller } from "./caller.ts";
 import type { Exchange } from "./context.ts";
 import { emptyJournal, type Journal, type StepResult } from "./journal.ts";
-import { type Linear, type Recorder, type Round, runLinear } from "./linear.ts";
+import { type Linear, type Recorder, type Round, type RoundLimit, runLinear } from "./linear.ts";
 import type { ServerLog } from "./log.ts";
 import { refuse, type Seal } from "./seal.ts";
 import { closeState, openState } from "./states.ts";
@@ -37,6 +37,8 @@ export interface Target {
   readonly args: unknown;
   /** Whether the call's idempotency key, if it brings one, makes repeated calls one. */
   readonly idempotent?: boolean | undefined;
+  /** How long one run of its handler may take, so that no retry waits for ever for one that never ends. */
+  readonly limit?: RoundLimit | undefined;
 }
 
 /** How the end of a handler becomes the wire's result. */
@@ -111,6 +113,7 @@ interface Call<T> {
   readonly binding: unknown;
   readonly handler: (linear: Linear, journal: () => Journal) => T | Promise<T>;
   readonly wire: Wire<T>;
+  readonly limit: RoundLimit | undefined;
 }
 
 const keptMs = ({ questionTtlMs }: Keeping): number => questionTtlMs + CLOCK_MARGIN_MS;
@@ -154,7 +157,7 @@ export async function answerOnce<T>(
 ): Promise<Result> {
   const principal = identityOfCaller(exchange.caller); // of one caller, states and keys are nothing to another
   const binding = [principal, target.method, target.name, target.args];
-  const call: Call<T> = { keeping, exchange, binding, handler, wire };
+  const call: Call<T> = { keeping, exchange, binding, handler, wire, limit: target.limit };
   if (exchange.requestState !== undefined) return answerRetry(call, exchange.requestState);
   const key = target.idempotent ? idempotencyKeyOf(exchange) : undefined;
   if (key !== undefined) {
@@ -205,7 +208,7 @@ const firstRound = (journal: Journal): RoundStart => ({ id: undefined, journal, 
 
 /** @param claim the right to record what this round does; undefined where nobody may come for it again */
 async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours | undefined): Promise<Result> {
-  const { keeping, exchange, binding, handler, wire } = call;
+  const { keeping, exchange, binding, handler, wire, limit } = call;
   for (const [step, result] of Object.entries(claim?.progress ?? {})) {
     start().journal.steps.set(step, result as unknown as StepResult); // recorded below
   }
@@ -233,6 +236,7 @@ async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours 
     const ended = await runLinear<T>(
       () => ({ ...start(), recorder }),
       (linear) => handler(linear, () => start().journal),
+      limit,
     );
     if ("unrecorded" in ended) throw ended.unrecorded;
     if ("refused" in ended) {

@@ -22,6 +22,7 @@ import { runIfEntry } from "./run.ts";
 import { createScopes, type ScopeHierarchy } from "./scopes.ts";
 import { createSeal } from "./seal.ts";
 import { openStdio } from "./stdio.ts";
+import { checkTimeoutMs, HANDLER_TIMEOUT_MS } from "./time-limit.ts";
 import { createWorkers, type WorkerPoolOptions } from "./workers.ts";
 
 export interface ServerOptions<Lifespan = undefined> {
@@ -75,6 +76,11 @@ export interface ServerOptions<Lifespan = undefined> {
   unknownArguments?: UnknownArguments;
   /** Limits of one call's arguments. */
   argumentLimits?: Partial<ArgumentLimits>;
+  /**
+   * Milliseconds one run of a handler may take unless its definition says otherwise; a question ends a run, so what a person
+   * takes to answer does not count. Then `ctx.signal` fires and the caller gets an error. Default 600,000: ten minutes.
+   */
+  timeoutMs?: number;
   /** Bytes of one result; a larger one is an error that says so. Default 8 MiB. */
   maxResultBytes?: number;
   /** Tags this caller may see: a definition with tags is hidden from callers without one of them. Default: tags hide nothing. */
@@ -107,6 +113,7 @@ const OPTIONS = [
   "scopeHierarchy",
   "unknownArguments",
   "argumentLimits",
+  "timeoutMs",
   "maxResultBytes",
   "visibleTags",
   "workers",
@@ -197,6 +204,7 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
  */
 export function createServer<Lifespan = undefined>(options: ServerOptions<Lifespan>): TenonServer<Lifespan> {
   checkOptions(options, OPTIONS, "createServer(options)");
+  checkTimeoutMs(options.timeoutMs, "createServer(options)");
   checkOptions(options.http ?? {}, HTTP_OPTIONS, "createServer({ http })");
   checkAuth(options.auth);
   const admission = { verifier: options.auth, scopes: createScopes(options.scopeHierarchy) };
@@ -223,6 +231,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     extensions: createExtensions(log, options.exposeErrors ?? false),
     middleware,
     reading: { unknownArguments: options.unknownArguments ?? READING_RULES.unknownArguments, limits },
+    timeoutMs: options.timeoutMs ?? HANDLER_TIMEOUT_MS,
     namePrefix: "",
     maxResultBytes: options.maxResultBytes ?? MAX_RESULT_BYTES,
     seal: createSeal(stateKeys, questionTtlSeconds),
@@ -273,7 +282,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return server;
     },
     notify: bus.notify,
-    // nothing else of what is given: what more the HTTP side may be told is between it and `listen`
+    // nothing but these: what else the HTTP side may be told is between it and `listen`
     fetch: async (request, { caller, remoteAddress } = {}) =>
       (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress }),
     async listen(listenOptions = {}) {

@@ -7,6 +7,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { type AuthError, shownValue, TenonError } from "@tenon/core";
 import { withSignal } from "../connection/deadline.ts";
+import { parseUrl } from "../connection/place.ts";
 import { isLoopback } from "../connection/proxy.ts";
 import { codeOf } from "../file-lock.ts";
 import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";
@@ -103,7 +104,7 @@ async function askPerson(
   const shown = { ...request, signal: AbortSignal.any([signal, late, ending.signal]) };
   const answered = async (): Promise<URLSearchParams> => {
     const given: unknown = await options.onAuthorize(Object.freeze(shown));
-    const back = given === undefined || given === null ? undefined : URL.parse(String(given));
+    const back = given === undefined || given === null ? undefined : parseUrl(String(given));
     if (back) return back.searchParams;
     if (listener && (given === undefined || given === null)) return listener.answer;
     throw authError(

@@ -5,7 +5,7 @@ import type { FetchLike } from "@modelcontextprotocol/client";
 import { type AuthError, shownValue, TenonError } from "@tenon/core";
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent, request } from "undici";
 import { refusalCode } from "../connection/failure.ts";
-import { shownAddress } from "../connection/place.ts";
+import { parseUrl, shownAddress } from "../connection/place.ts";
 import { isLoopback, proxyFor } from "../connection/proxy.ts";
 import { unsafeReason } from "../trust/url.ts";
 import { type Reach, reachOf, reachOfHost } from "./addresses.ts";
@@ -79,7 +79,7 @@ async function readText(body: AsyncIterable<Uint8Array>, tooLarge: () => Error):
  */
 export function createGuard({ server, config, signal: closing }: AuthTarget, options: GuardOptions): Guard {
   const own = new URL(config.url);
-  const origins = new Set([own, ...(options.configured ?? []).flatMap((url) => URL.parse(url ?? "") ?? [])]);
+  const origins = new Set([own, ...(options.configured ?? []).flatMap((url) => parseUrl(url ?? "") ?? [])]);
   const trusted = new Set([...origins].map(({ origin }) => origin));
   const reaches = new Set([...origins].map(({ hostname }) => reachOfHost(hostname)));
   const allowed = (reach: Reach): boolean =>
@@ -96,7 +96,7 @@ export function createGuard({ server, config, signal: closing }: AuthTarget, opt
   const inside = "is on this machine or in a private network. Set allowPrivateNetwork if that is right";
 
   const check = (given: URL | string, what: string): URL => {
-    const url = URL.parse(String(given));
+    const url = parseUrl(String(given));
     const why = url ? unsafeReason(url) : "is no address";
     if (!url || why) throw refuse(String(given), `${why} (${what})`);
     const reach = trusted.has(url.origin) ? undefined : reachOfHost(url.hostname);

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { parseUrl } from "../connection/place.ts";
 
 /** Waits for a browser to come back to this machine (RFC 8252 section 7.3). */
 export interface RedirectListener {
@@ -53,7 +54,7 @@ export async function listenForRedirect(wanted: URL): Promise<RedirectListener> 
     { maxHeaderSize: 16 * 1024, requestTimeout: 5_000, headersTimeout: 5_000 },
     (req, res) => {
       req.resume();
-      const url = URL.parse(req.url ?? "", `http://${hosts[0]}`);
+      const url = parseUrl(req.url ?? "", `http://${hosts[0]}`);
       const right = url?.pathname === wanted.pathname && hosts.includes(req.headers.host ?? "");
       if (req.method !== "GET" || !url || !right || answered) return reply(res, right ? 405 : 404, PAGES.other);
       answered = true;

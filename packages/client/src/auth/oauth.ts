@@ -1,5 +1,6 @@
 import { refreshAuthorization } from "@modelcontextprotocol/client";
 import { ConfigError, checkOptions } from "@tenon/core";
+import { parseUrl } from "../connection/place.ts";
 import { openInBrowser } from "../terminal/open.ts";
 import { type AuthorizationRequest, authorize, identityOptions, type OnAuthorize } from "./authorize.ts";
 import { asAuthError, authError, reasonOf } from "./errors.ts";
@@ -74,7 +75,7 @@ function checkOAuth(options: OAuthOptions): void {
   checkCommon(options, "oauth(options)");
   const { redirectUrl, clientMetadataUrl, client, onAuthorize, timeoutMs, clientName } = options;
   if (redirectUrl !== undefined && !URL.canParse(redirectUrl)) wrong(".redirectUrl must be an address");
-  const document = clientMetadataUrl === undefined ? undefined : URL.parse(clientMetadataUrl);
+  const document = clientMetadataUrl === undefined ? undefined : parseUrl(clientMetadataUrl);
   if (document === null || (document && (document.protocol !== "https:" || document.pathname === "/"))) {
     wrong(".clientMetadataUrl must be an https address with a path, such as https://example.com/client.json");
   }

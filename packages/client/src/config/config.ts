@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
 import type { OnAuthorize } from "../auth/index.ts";
+import { expectText } from "../expect.ts";
 import type { ClientOptions } from "../types/client.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { type ConfigDocument, checkKey, configError, type KeyPath, parseDocumentText, pathText } from "./document.ts";
@@ -164,6 +165,7 @@ async function clientOptions(
  *   `unknown_input`, `input_needed`; the message names file, line and key, and `data` holds them
  */
 export async function parseConfig(text: string, options: ParseOptions = {}): Promise<Config> {
+  expectText(text, "parseConfig(text, options): text");
   checkOptions(options, [...OPTIONS, "file", "format"], "parseConfig(text, options)");
   const { file = "tenon.json", format, env = process.env } = options;
   const document = parseDocumentText(text, file, format);

@@ -10,6 +10,8 @@ export interface ActiveCall {
   readonly source: EventSource;
   readonly deadline: Deadline;
   readonly onLog: ClientEvents["onLog"];
+  /** Whether it may be sent again; each time it says so counts. */
+  readonly mayRepeat: () => boolean;
   /** Answers what a server of the older revision asks inside the call. */
   readonly pushed?: CallDriver["pushed"];
 }

@@ -97,7 +97,20 @@ function lost({ server, place, what }: Target, reason: string, cause: unknown): 
   return { error, ran: "maybe", dead: true };
 }
 
-function refused({ server, what }: Target, code: number, message: string, data: unknown, cause: unknown): Failure {
+/**
+ * JSON-RPC codes of a request that was refused before anything ran: no JSON, no request, no such method, wrong parameters;
+ * no such resource; wrong headers, a capability or a revision that is missing, an address to visit first (2026-07-28,
+ * 2025-11-25). Any other, -32603 above all, may come from the middle of the work.
+ */
+const BEFORE_IT_RAN = new Set([-32_700, -32_600, -32_601, -32_602, -32_002, -32_020, -32_021, -32_022, -32_042]);
+
+/** @param status of the HTTP answer, where it was one that says the request itself is at fault */
+function refused(
+  { server, what }: Target,
+  { code, message, data }: { code: number; message: string; data?: unknown },
+  cause: unknown,
+  status = 200,
+): Failure {
   const hint =
     code === ProtocolErrorCode.MissingRequiredClientCapability
       ? " (the server needs something this client does not offer; for questions to a person set `elicitation`)"
@@ -106,6 +119,7 @@ function refused({ server, what }: Target, code: number, message: string, data: 
   const error = new ProtocolError(`server "${server}" refused ${what}: ${shown} (JSON-RPC ${code})${hint}`, {
     code: "rpc_error",
     server,
+    maybeExecuted: !BEFORE_IT_RAN.has(code) && !(status >= 400 && status < 500),
     data: { code, ...(data !== undefined && { data }) },
     cause,
   });
@@ -137,7 +151,7 @@ function badAnswer({ server, what }: Target, reason: string, cause: unknown): Fa
 function lacksScope({ server, place, what }: Target, cause: InsufficientScopeError): Failure {
   const error = new AuthError(
     `server "${server}" (${place}) refused ${what} with HTTP 403 (${cause.message.slice(0, MAX_SHOWN)}): use a credential with more rights`,
-    { code: "forbidden", server, data: { status: 403 }, cause },
+    { code: "forbidden", server, maybeExecuted: false, data: { status: 403 }, cause },
   );
   return { error, ran: "no", dead: false };
 }
@@ -146,6 +160,7 @@ function httpFailure(target: Target, error: SdkHttpError): Failure {
   const { server, place, what, session } = target;
   const { status, text } = error.data;
   const details = { server, data: { status }, cause: error };
+  const notRun = { ...details, maybeExecuted: false };
   if (status === 401 || status === 403) {
     const code = status === 401 ? "unauthorized" : "forbidden";
     const todo =
@@ -153,16 +168,16 @@ function httpFailure(target: Target, error: SdkHttpError): Failure {
         ? "configure auth for the server (@tenon/client/auth), or a valid credential in its headers"
         : "use a credential with more rights";
     const message = `server "${server}" (${place}) refused ${what} with HTTP ${status}: ${todo}`;
-    return { error: new AuthError(message, { ...details, code }), ran: "no", dead: false };
+    return { error: new AuthError(message, { ...notRun, code }), ran: "no", dead: false };
   }
   const rpc = rpcErrorIn(text);
   // some servers that lost their sessions answer 400 although the revision asks for 404
   if (session && (status === 404 || (status === 400 && /session|not initialized/i.test(rpc?.message ?? "")))) {
     const message = `server "${server}" (${place}) has forgotten the session of this client; ${what} did not run`;
-    const options = { ...details, code: "session_lost", retryable: true, maybeExecuted: false };
+    const options = { ...notRun, code: "session_lost", retryable: true };
     return { error: new ConnectionError(message, options), ran: "no", dead: true };
   }
-  if (rpc) return refused(target, rpc.code, rpc.message, rpc.data, error);
+  if (rpc) return refused(target, rpc, error, status);
   const ran = status >= 500 && status !== 503 ? "maybe" : "no";
   const shown = typeof text === "string" && text !== "" ? `: ${text.slice(0, 200)}` : "";
   const message = `server "${server}" (${place}) answered ${what} with HTTP ${status}${shown}`;
@@ -184,7 +199,7 @@ export function classify(thrown: unknown, target: Target): Failure {
   if (SdkProtocolError.isInstance(thrown)) {
     const unreadable = unreadableReason(thrown);
     if (unreadable !== undefined) return badAnswer(target, unreadable, thrown);
-    return refused(target, thrown.code, thrown.message, thrown.data, thrown);
+    return refused(target, thrown, thrown);
   }
   if (SdkHttpError.isInstance(thrown)) return httpFailure(target, thrown);
   for (const cause of causes(thrown)) {

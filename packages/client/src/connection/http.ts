@@ -194,8 +194,8 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
       if (head.status === 429 || head.status === 503) {
         const wait = retryAfterMs(head.headers["retry-after"]);
         const text = await answer.text().catch(() => "");
-        if (waited || wait === undefined || wait >= patience(exchange))
-          throw busyError(server, shownAddress(url), head, text);
+        const patient = !waited && wait !== undefined && wait < patience(exchange);
+        if (!patient || exchange?.call?.mayRepeat() === false) throw busyError(server, shownAddress(url), head, text);
         waited = true;
         await sleep(wait, init?.signal ?? undefined);
         continue;

@@ -1,5 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { ConfigError, checkOptions, isRecord, shownValue, visibleText } from "@tenon/core";
+import { expectText } from "../expect.ts";
 import type { StdioServerConfig } from "../types/servers.ts";
 
 /** A directory of this machine that a container sees. */
@@ -128,6 +129,8 @@ function quoted(word: string): string {
  * @example commandLineOf({ command: "node", args: ["a b.js"], env: { TOKEN: "…" } }) // "TOKEN=… node 'a b.js'"
  */
 export function commandLineOf(config: StdioServerConfig): string {
+  const given: unknown = config; // programs without types give it any server
+  expectText(isRecord(given) ? given.command : undefined, "commandLineOf(config): command");
   const { command, args, env, cwd } = launchOf(config);
   const variables = Object.keys(env)
     .sort()

@@ -138,9 +138,15 @@ export class Server {
    * run: the connection was refused or gone before the request was written, the session was unknown to the server, or what
    * was known about the server beforehand proved wrong.
    * @param safe the request only reads, or may be repeated: it is also sent again when the connection was lost on the way
+   * @param mayRepeat whether it may be sent again at all; not asked where the server refused it for what was known about it
    * @throws TenonError whatever `use` threw, classified
    */
-  async use<T>(what: string, use: (connection: Connection) => Promise<T>, safe = false): Promise<T> {
+  async use<T>(
+    what: string,
+    use: (connection: Connection) => Promise<T>,
+    safe = false,
+    mayRepeat: () => boolean = () => true,
+  ): Promise<T> {
     const refusals = { 401: 0, 403: 0 };
     let changes = 0;
     for (let attempt = 1; ; ) {
@@ -171,8 +177,8 @@ export class Server {
         if (failure.dead || misjudged) this.#drop(connection, failure.error);
         if (misjudged) this.#forget();
         const again = misjudged && !failure.dead;
-        if (attempt > 1 || !(again || (failure.dead && (safe || (reused && failure.ran === "no")))))
-          throw failure.error;
+        const repeated = failure.dead && (safe || (reused && failure.ran === "no"));
+        if (attempt > 1 || !(again || (repeated && mayRepeat()))) throw failure.error;
         attempt++;
       }
     }

@@ -3,7 +3,7 @@ import { isSuspension } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";
 
 interface EntryBase {
@@ -173,3 +173,5 @@ export function audit(options: AuditOptions): AnyInterceptor {
     }
   });
 }
+
+noteFactory(audit, "audit({ sink })");

@@ -3,7 +3,7 @@ import { clientOf, hasAsked, principalOf } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { ToolCallRequest, ToolResult } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 
 /** What is kept, and for how long. */
 export interface CacheOptions {
@@ -167,3 +167,5 @@ export function cache(options: CacheOptions): AnyInterceptor {
     }
   });
 }
+
+noteFactory(cache, "cache({ ttlMs: 30_000 })");

@@ -1,6 +1,21 @@
 import type { ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types/calls.ts";
 import type { AnyInterceptor, CatalogChange, Next, RuntimeInterceptor } from "../types/interceptors.ts";
 
+/** The factories of this package by themselves, with how each is written in a list of interceptors. */
+const factories = new WeakMap<object, string>();
+
+/** Notes that a function makes interceptors and is none, so that a client can say so when the call was forgotten. */
+export function noteFactory(factory: object, written: string): void {
+  factories.set(factory, written);
+}
+
+/** A factory of this package, and how it is written in a list of interceptors; undefined for anything else. */
+export function factoryOf(given: unknown): { name: string; written: string } | undefined {
+  const written = typeof given === "function" ? factories.get(given) : undefined;
+  // what is noted above is called by the first word of how it is written
+  return written === undefined ? undefined : { name: written.replace(/\(.*/s, ""), written };
+}
+
 /** Makes an interceptor for clients with any runtime and any outcome. */
 export function general(
   interceptor: <Runtime extends ToolRuntime, Extra>(

@@ -1,7 +1,7 @@
 import { ConfigError, checkOptions, isRecord, type JsonObject } from "@tenon/core";
 import type { ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types/calls.ts";
 import type { Next, RuntimeInterceptor } from "../types/interceptors.ts";
-import { forRuntime } from "./general.ts";
+import { forRuntime, noteFactory } from "./general.ts";
 
 /** Makes the value of a field from the call. Undefined leaves the field out. */
 export type InjectedValue<Runtime extends ToolRuntime = ToolRuntime> = (
@@ -102,6 +102,11 @@ export function injectArgs<Runtime extends ToolRuntime = ToolRuntime>(
   options: InjectArgsOptions = {},
 ): RuntimeInterceptor<Runtime> {
   checkOptions(options, ["servers", "undeclared"], "injectArgs(fields, options)");
+  if (!isRecord(fields)) {
+    throw new ConfigError("injectArgs(fields): fields must be an object of functions of the request, by field", {
+      code: "invalid_option",
+    });
+  }
   const { servers, undeclared = false } = options;
   for (const [field, value] of Object.entries(fields)) {
     if (typeof value === "function") continue;
@@ -140,3 +145,5 @@ export function injectArgs<Runtime extends ToolRuntime = ToolRuntime>(
     return { ...tool, inputSchema: shown };
   });
 }
+
+noteFactory(injectArgs, "injectArgs({ field: (request) => value })");

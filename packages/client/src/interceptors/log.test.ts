@@ -16,7 +16,7 @@ describe("log", () => {
     expect(lines).toEqual([
       { at: expect.any(String), server: "s", tool: "t", callId: "call-1", ms: expect.any(Number), outcome: "ok" },
       expect.objectContaining({ tool: "bad", callId: "call-2", outcome: "tool_error" }),
-      expect.objectContaining({ tool: "nope", callId: "call-3", outcome: "error", code: "rpc_error" }),
+      expect.objectContaining({ tool: "nope", callId: "call-3", outcome: "error", code: "unknown_tool" }),
     ]);
     expect(JSON.stringify(lines)).not.toContain("hunter2");
   });

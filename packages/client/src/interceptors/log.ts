@@ -3,7 +3,7 @@ import { isSuspension } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 
 /** How one call went. Plain JSON. */
 export interface CallLine {
@@ -75,3 +75,5 @@ export function log(options: LogOptions = {}): AnyInterceptor {
     }
   });
 }
+
+noteFactory(log, "log()");

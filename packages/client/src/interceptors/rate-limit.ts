@@ -3,7 +3,7 @@ import { ConfigError, checkOptions, ExecutionError } from "@tenon/core";
 import { cancelled } from "../connection/deadline.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 
 /** How many calls may leave. */
 export interface RateLimitOptions {
@@ -86,3 +86,5 @@ export function rateLimit(options: RateLimitOptions): AnyInterceptor {
     return next(request);
   });
 }
+
+noteFactory(rateLimit, "rateLimit({ limit: 100, windowMs: 1_000 })");

@@ -1,7 +1,7 @@
 import { ConfigError, checkOptions, deserializeError, TenonError } from "@tenon/core";
 import { isToolResult } from "../results.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";
 
 /** What is secret, and where it is taken out. */
@@ -49,3 +49,5 @@ export function redact(options: RedactOptions = {}): AnyInterceptor {
     }
   });
 }
+
+noteFactory(redact, "redact()");

@@ -60,7 +60,7 @@ describe("retry", () => {
     const server = await shop({ t: { annotations: { readOnlyHint: true }, work: () => ({ isError: true }) } });
     const client = clientOf(server.url, { interceptors: [retry(quick)] });
     expect((await client.callTool("s", "t")).isError).toBe(true);
-    await expect(client.callTool("s", "nope")).rejects.toMatchObject({ code: "rpc_error" });
+    await expect(client.callTool("s", "nope")).rejects.toMatchObject({ code: "unknown_tool" });
     expect(server.runs.t).toBe(1);
     const own = new TypeError("bug");
     const bug: Interceptor = () => Promise.reject(own);

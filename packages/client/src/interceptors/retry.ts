@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
 import { ExponentialBackoff } from "cockatiel";
+import { limitRepeats } from "../marks.ts";
 import { isToolResult } from "../results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 
 /** How often a call is tried, and how long altogether. */
 export interface RetryOptions {
-  /** Sendings of one call, the first one included. Default 3. */
+  /** Sendings of one call at most, the first one and those of the client itself included. Default 3. */
   attempts?: number;
   /** Milliseconds before the second sending, about; later waits double, with jitter. Default 200. */
   initialDelayMs?: number;
@@ -40,7 +41,8 @@ async function mayRepeat(request: ToolCallRequest, error: unknown): Promise<bool
  * Sends a call again after an error that may pass: one that says it surely did not run, or any `retryable` one of a tool
  * that is annotated read-only or idempotent. A call of another tool that may have run is never repeated. Waits as long as
  * the error's `data.retryAfterMs` asks, else exponentially longer with jitter; a wait that ends after `totalMs` is not
- * begun. A tool's own error (`isError`) is tried again only where its structured content has `retryAfterMs`.
+ * begun. A tool's own error (`isError`) is tried again only where its structured content has `retryAfterMs`. When the client
+ * itself sends a call again (a lost connection, a busy server), that counts as one of the `attempts`.
  *
  * @throws ConfigError for numbers that are not positive; the interceptor throws the last error as it came
  * @example createClient({ servers, interceptors: [retry({ attempts: 4 })] })
@@ -58,23 +60,32 @@ export function retry(options: RetryOptions = {}): AnyInterceptor {
   return general(async (request, next) => {
     const until = performance.now() + totalMs;
     let backoff = factory.next();
+    const budget = { left: Math.floor(attempts) - 1 };
+    const giveBack = limitRepeats(request.runtime, budget);
     /** Waits for the next sending; false when there is none. */
-    const again = async (attempt: number, detail: unknown): Promise<boolean> => {
+    const again = async (detail: unknown): Promise<boolean> => {
       const delay = askedDelay(detail) ?? backoff.duration;
-      if (attempt >= attempts || request.signal.aborted || performance.now() + delay > until) return false;
+      if (budget.left < 1 || request.signal.aborted || performance.now() + delay > until) return false;
+      budget.left--;
       backoff = backoff.next(undefined);
       return sleep(delay, true, { signal: request.signal }).catch(() => false);
     };
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const outcome = await next(request);
-        const asks = isToolResult(outcome) && outcome.isError && askedDelay(outcome.structured) !== undefined;
-        if (asks && (await repeatable(request)) && (await again(attempt, outcome.structured))) continue;
-        return outcome;
-      } catch (error) {
-        const detail = error instanceof TenonError ? error.data : undefined;
-        if (!(await mayRepeat(request, error)) || !(await again(attempt, detail))) throw error;
+    try {
+      for (;;) {
+        try {
+          const outcome = await next(request);
+          const asks = isToolResult(outcome) && outcome.isError && askedDelay(outcome.structured) !== undefined;
+          if (asks && (await repeatable(request)) && (await again(outcome.structured))) continue;
+          return outcome;
+        } catch (error) {
+          const detail = error instanceof TenonError ? error.data : undefined;
+          if (!(await mayRepeat(request, error)) || !(await again(detail))) throw error;
+        }
       }
+    } finally {
+      giveBack();
     }
   });
 }
+
+noteFactory(retry, "retry()");

@@ -1,7 +1,7 @@
 import { ConfigError, ConnectionError, checkOptions } from "@tenon/core";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general } from "./general.ts";
+import { general, noteFactory } from "./general.ts";
 
 /** How long calls may take, in milliseconds, with all that is inside: further interceptors, repetitions, questions. */
 export interface TimeoutOptions {
@@ -59,3 +59,5 @@ export function timeout(options: TimeoutOptions): AnyInterceptor {
     }
   });
 }
+
+noteFactory(timeout, "timeout({ defaultMs: 20_000 })");

@@ -145,6 +145,10 @@ export async function askQuestion(
   asking: Asking & { readonly server: string; readonly open?: Opener | undefined },
 ): Promise<ElicitationAnswer | undefined> {
   asking.lines.write(`\n┌ ${asking.texts.asks(onOneLine(asking.server))}\n`);
+  for (const { field, message, problem, given } of request.problems ?? []) {
+    const reason = problem ? asking.texts.problem(problem, given) : message;
+    asking.lines.write(`${framed(asking.texts.bad(field === undefined ? reason : `${field}: ${reason}`))}\n`);
+  }
   return request.mode === "url" ? askUrl(asking, request, asking.open) : askForm(asking, request);
 }
 

@@ -107,6 +107,22 @@ describe("a form in the terminal", () => {
     expect(screen).toContain('答案不符合要求：请回答「是」或「否」，而不是 "也许"，请重新回答。');
     expect(screen).toContain('答案不符合要求：应为整数，而不是 "十"，请重新回答。');
   });
+  it("says why it is asked again, where another handler's answer did not fit", async () => {
+    const request = form({ n: { type: "integer" } }, ["n"]);
+    const again = {
+      ...request,
+      attempt: 2,
+      problems: [
+        { field: "n", message: "is required", problem: { code: "required" } },
+        { message: "content must\nbe an object" },
+      ],
+    } as const;
+    const { screen } = await told(again, ["3"]);
+    expect(screen).toContain(
+      `│ ${terminalTexts("en").bad(`n: ${terminalTexts("en").problem({ code: "required" }, undefined)}`)}`,
+    );
+    expect(screen).toContain("│ be an object"); // inside the frame
+  });
   it("can say some of its texts in other words", async () => {
     const { screen } = await told(form({ a: { type: "string" } }), [""], { texts: { leave: "!decline = nein" } });
     expect(screen).toContain("└ !decline = nein\n");

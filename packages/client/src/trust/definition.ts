@@ -1,4 +1,5 @@
 import { digest, isRecord, type Json, type JsonObject, toJson, visibleText } from "@tenon/core";
+import { expectList } from "../expect.ts";
 import type { CatalogTool } from "../types/catalog.ts";
 
 /** What trust looks at in a tool of the catalog. */
@@ -77,6 +78,7 @@ function shownPart(value: Json): string {
 
 /** Differences for a person, old above new, with hidden characters written out. */
 export function formatChanges(changes: readonly ToolChange[]): string {
+  expectList(changes, "formatChanges(changes): changes");
   const indent = (sign: string, value: Json) =>
     shownPart(value)
       .split("\n")

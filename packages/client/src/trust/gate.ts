@@ -49,7 +49,7 @@ export interface ToolCheck<T extends TrustedTool> {
 /** The list of one server as the gate needs it before a call. */
 interface KnownTools {
   readonly known: readonly TrustedTool[];
-  get(): Promise<readonly TrustedTool[]>;
+  renew(limitMs: number, what: string): Promise<number>;
   expire(): void;
 }
 
@@ -126,18 +126,29 @@ export class Gate {
 
   /**
    * Lets a call pass. A refused tool is looked up once more, so that one accepted meanwhile is usable at once.
-   * @throws TrustError `not_granted`, `tool_changed`, `tool_not_accepted`
+   * @param limitMs of the call, for what the server takes to list its tools
+   * @returns how much of it is spent
+   * @throws TrustError `not_granted`, `tool_changed`, `tool_not_accepted`, ConnectionError `timeout`
    */
-  async permit(server: string, tool: string, list: KnownTools, signal: AbortSignal): Promise<void> {
+  async permit(
+    server: string,
+    tool: string,
+    list: KnownTools,
+    { signal, limitMs }: { signal: AbortSignal; limitMs: number },
+  ): Promise<number> {
     const { grants } = this.#options.servers[server] ?? {};
     const why = toolRefusal(grants, tool);
     if (why !== undefined) throw notGranted(server, `tool "${tool}"`, why);
-    if (!this.#options.pin && !grants?.effects) return;
+    if (!this.#options.pin && !grants?.effects) return 0;
+    let spent = 0;
     const usable = () => list.known.some(({ wireName }) => wireName === tool);
     for (const again of [false, true]) {
       if (again) list.expire();
-      if (again || !this.#refused.has(server)) await withSignal(list.get(), signal, () => this.#stopped(server, tool));
-      if (usable()) return;
+      if (again || !this.#refused.has(server)) {
+        const renewed = list.renew(Math.max(1, limitMs - spent), `tools/call ${tool}`);
+        spent += await withSignal(renewed, signal, () => this.#stopped(server, tool));
+      }
+      if (usable()) return spent;
     }
     throw (
       this.#refused.get(server)?.get(tool) ??

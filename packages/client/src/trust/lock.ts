@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { ConfigError, isRecord, TenonError } from "@tenon/core";
+import { expectList } from "../expect.ts";
 import { codeOf, exclusively, replaceFile } from "../file-lock.ts";
 import { definitionOf, fingerprint, type ToolDefinition, type TrustedTool } from "./definition.ts";
 
@@ -145,6 +146,7 @@ export function withTools(lock: Lock, tools: readonly TrustedTool[]): Lock {
  * @throws ConfigError `bad_lock`, ConnectionError `lock_busy`
  */
 export async function acceptTools(path: string, tools: readonly TrustedTool[]): Promise<Lock> {
+  expectList(tools, "acceptTools(file, tools): tools");
   return updateLock(path, (lock) => withTools(lock, tools));
 }
 

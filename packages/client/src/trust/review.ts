@@ -1,4 +1,5 @@
 import { isRecord, visibleText } from "@tenon/core";
+import { expectList } from "../expect.ts";
 import { definitionOf, type TrustedTool } from "./definition.ts";
 
 /** Something in a tool's definition that a person should read before accepting it. A mark, not a verdict. */
@@ -87,6 +88,7 @@ function namedAt(text: string, name: string): number {
  * talks about another server's tool is found.
  */
 export function reviewTools(tools: readonly TrustedTool[]): ToolFinding[] {
+  expectList(tools, "reviewTools(tools): tools");
   const findings: ToolFinding[] = [];
   for (const tool of tools) {
     const { name, ...rest } = definitionOf(tool);

@@ -1,5 +1,6 @@
 import { domainToUnicode } from "node:url";
 import { shownValue, TrustError } from "@tenon/core";
+import { parseUrl } from "../connection/place.ts";
 import { isLoopback } from "../connection/proxy.ts";
 import type { UrlHost } from "./types.ts";
 
@@ -94,7 +95,7 @@ export function checkQuestionUrl(
     });
   };
   if (given.length > MAX_URL) return refuse("unsafe_url", `is longer than ${MAX_URL} characters`);
-  const url = URL.parse(given);
+  const url = parseUrl(given);
   if (!url) return refuse("unsafe_url", "is no address");
   const unsafe = unsafeReason(url);
   if (unsafe) return refuse("unsafe_url", unsafe);

@@ -1,5 +1,6 @@
 import type { CreateMessageRequest, CreateMessageResult, Root } from "@modelcontextprotocol/client";
 import type { JsonObject } from "@tenon/core";
+import type { FieldProblem } from "../field-values.ts";
 import type { UrlHost } from "../trust/types.ts";
 import type { EventSource } from "./events.ts";
 
@@ -37,17 +38,41 @@ export interface FieldOption {
   readonly title: string;
 }
 
+/** One thing that is wrong with an answer. */
+export interface AnswerProblem {
+  /** The entry it is about; absent when the answer as a whole is wrong. */
+  readonly field?: string;
+  /** In English: what was expected and what was given, ready to stand behind the field's name. */
+  readonly message: string;
+  /** The same for a program that says it in its own words. */
+  readonly problem?: FieldProblem;
+  readonly given?: unknown;
+}
+
+/** That a question is asked again, and why. */
+interface AskedAgain {
+  /** 2 when it is asked a second time, then 3; absent the first time. */
+  readonly attempt?: number;
+  /** What was wrong with the answer before; absent the first time. */
+  readonly problems?: readonly AnswerProblem[];
+}
+
 /** A question a server asks the person. */
 export type ElicitationRequest =
-  | { readonly mode: "form"; readonly message: string; readonly fields: readonly Field[]; readonly schema: JsonObject }
-  | {
+  | ({
+      readonly mode: "form";
+      readonly message: string;
+      readonly fields: readonly Field[];
+      readonly schema: JsonObject;
+    } & AskedAgain)
+  | ({
       readonly mode: "url";
       readonly message: string;
       /** Checked: https, or http on this machine; no credentials; an expected host. Never fetched by the client. */
       readonly url: string;
       readonly host: UrlHost;
       readonly elicitationId?: string;
-    };
+    } & AskedAgain);
 
 /** A person's answer. `content` is absent for url questions. */
 export type ElicitationAnswer =

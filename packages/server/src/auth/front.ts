@@ -28,9 +28,10 @@ export function createFront(verifier: TokenVerifier, gate: Gate, name: string): 
   const metadata = createMetadata(verifier, name);
   const fixed = verifier.resource;
   /** The server's address: as it was configured, else as this request wrote it (its host is one of the allowed ones). */
-  const addressOf = (request: Request, path = new URL(request.url).pathname): string => {
+  const addressOf = (request: Request, at?: string): string => {
     if (fixed !== undefined) return fixed;
-    const { origin } = publicUrlOf(request);
+    const { origin, pathname } = publicUrlOf(request);
+    const path = at ?? pathname;
     return path === "/" ? origin : `${origin}${path}`;
   };
   const metadataUrl = (request: Request): string => metadataUrlOf(addressOf(request));
