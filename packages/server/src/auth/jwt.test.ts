@@ -2,6 +2,14 @@ import { generateKeyPairSync } from "node:crypto";
 import { exportPKCS8, generateKeyPair } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
 import { AUDIENCE, accepts, createSigner, ISSUER, type Signer, sign } from "../../test/tokens.ts";
+import {
+  createSigningKey,
+  DEVELOPMENT_ISSUER,
+  publicJwks,
+  publicPem,
+  SIGNING_ALGORITHMS,
+  signToken,
+} from "../development/index.ts";
 import { createServer } from "../index.ts";
 import { introspection, type JwtOptions, jwt, type TokenVerifier } from "./index.ts";
 import { ALGORITHMS } from "./keys.ts";
@@ -95,6 +103,18 @@ describe("a signed token", () => {
       expect(await reasonOf(verifier, sign(by, "u", "", { header: { kid: undefined } }))).toBe("accepted");
     }
     expect(await reasonOf(verifier, sign(signer, "u"))).toBe("signature");
+  });
+});
+
+describe("a token made for development", () => {
+  it.each(SIGNING_ALGORITHMS)("with %s is taken by a server that was told the public half", async (algorithm) => {
+    const key = await createSigningKey({ algorithm });
+    const token = await signToken({ key, subject: "zhangsan", audience: AUDIENCE, scopes: ["orders:read"] });
+    for (const publicKey of [publicPem(key), ...publicJwks(key).keys]) {
+      const verifier = jwt({ issuer: DEVELOPMENT_ISSUER, audience: AUDIENCE, publicKey });
+      expect((await look(verifier, token)).caller).toMatchObject({ subject: "zhangsan", scopes: ["orders:read"] });
+      expect(await reasonOf(verifier, sign(signer, "zhangsan"))).not.toBe("accepted");
+    }
   });
 });
 

@@ -47,7 +47,7 @@ export function checkAlgorithms(given: readonly string[]): readonly Algorithm[] 
 }
 
 /** A public key as configuration gives it: PEM (a key or a certificate), or a JWK. */
-export type PublicKey = string | Readonly<Record<string, unknown>>;
+export type PublicKey = string | Readonly<Record<string, unknown>> | { readonly kty?: string | undefined };
 
 /** The parts of a token's header that choose a key. */
 export interface KeyChoice {
@@ -84,7 +84,8 @@ function algorithmsOf(key: KeyObject): readonly string[] {
 }
 
 function fixedKey(given: PublicKey): FixedKey {
-  const jwk = isRecord(given) ? given : undefined;
+  const value: unknown = given;
+  const jwk = isRecord(value) ? value : undefined;
   if (jwk?.kty === "oct" || jwk?.k !== undefined) {
     throw refuse("is a shared secret; whoever can check such a token can also make one. Give a public key");
   }
