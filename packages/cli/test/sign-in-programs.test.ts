@@ -3,7 +3,17 @@ import { join } from "node:path";
 import { clientCredentials, oauth } from "@tenon/client/auth";
 import { describe, expect, it } from "vitest";
 import { FIRST, SECOND } from "../../server/test/certificates.ts";
-import { clientOf, codeOf, folder, person, refund, startOrders, whoami } from "./sign-in-scene.ts";
+import {
+  clientOf,
+  codeOf,
+  folder,
+  freePort,
+  ordersServer,
+  person,
+  refund,
+  startOrders,
+  whoami,
+} from "./sign-in-scene.ts";
 import { tenon } from "./tenon.ts";
 
 describe("a program that signs in for itself", () => {
@@ -54,6 +64,46 @@ describe("a program that signs in for itself", () => {
     },
   );
 });
+
+describe("a developer in an empty directory", () => {
+  it("makes a key, signs a token, and calls a server that checks it, as the documentation shows", async () => {
+    const cwd = folder();
+    const made = await tenon(["keys", "new"], { cwd });
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}/mcp`;
+    const [, shown = ""] = /^Sign a token: +tenon (.+)$/m.exec(made.stdout) ?? [];
+    const args = shown.replace("http://127.0.0.1:8000/mcp", url).split(" ");
+    const token = (await tenon([...args, "--scope", "orders:read"], { cwd })).stdout.trim();
+    const [, issuer = ""] = /^Check it: +jwt\(\{ issuer: "([^"]+)"/m.exec(made.stdout) ?? [];
+    const publicKeys = [
+      readFileSync(join(cwd, ".tenon/signing-key.public.pem"), "utf8"),
+      JSON.parse((await tenon(["keys", "show"], { cwd })).stdout),
+    ];
+    for (const publicKey of publicKeys) {
+      const { server } = ordersServer(issuer, url, { publicKey });
+      await server.listen({ port });
+      const { status, body } = await curl(url, token);
+      expect([status, JSON.parse(body.result.content[0].text)]).toMatchObject([200, { subject: "alice" }]);
+      await server.close();
+    }
+  });
+});
+
+/** The request that curl sends in the documentation. */
+async function curl(url: string, token: string) {
+  const page = readFileSync(new URL("../../../docs/development-identity.md", import.meta.url), "utf8");
+  const [, command = ""] = /^(curl [\s\S]+?)\n```/m.exec(page) ?? [];
+  const headers = [...command.matchAll(/-H "([^:"]+): ([^$"]+)"/g)].map(([, name = "", value = ""]) => [name, value]);
+  const [, data = ""] = /-d '([^']+)'/.exec(command) ?? [];
+  expect(headers).toHaveLength(2);
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { ...Object.fromEntries(headers), authorization: `Bearer ${token}` },
+    body: data,
+  });
+  const body = (await response.json()) as { result: { content: [{ text: string }] } };
+  return { status: response.status, body };
+}
 
 describe("a server with a certificate", () => {
   it("is signed in to, and its certificate renewed, without anybody noticing", async () => {

@@ -65,11 +65,12 @@ export interface Who {
 /** A server of orders that takes the issuer's tokens: everything needs `orders:read`, a refund needs more. */
 export function ordersServer(issuer: string, audience: string, more: Partial<JwtOptions> = {}) {
   const refunds: string[] = [];
+  const keys = more.publicKey === undefined ? { jwksUrl: `${issuer}/jwks` } : {};
   const server: TenonServer = createServer({
     name: "orders",
     version: "1.0.0",
     logSink: () => undefined,
-    auth: jwt({ issuer, audience, jwksUrl: `${issuer}/jwks`, requiredScopes: ["orders:read"], ...more }),
+    auth: jwt({ issuer, audience, requiredScopes: ["orders:read"], ...keys, ...more }),
     scopeHierarchy: { "orders:admin": ["orders:refund", "orders:read"] },
   });
   server.tool("whoami", {}, (_, ctx) => JSON.stringify(ctx.caller));
