@@ -37,10 +37,12 @@ const forged = await signToken({ ...about, key: await createSigningKey() });
 for (const refused of [expired, early, foreign, forged]) await assert.rejects(check(refused));
 
 // #region file
-import { loadSigningKey, saveSigningKey } from "@tenon/server/development";
+import { loadSigningKey, openSigningKey, saveSigningKey } from "@tenon/server/development";
 
 const files = saveSigningKey(key, join(folder, "signing-key.pem")); // 0600; never overwrites
 const same = await loadSigningKey(files.privateKey); // refused when others may read it
+const made = await openSigningKey(join(folder, "data", "signing-key.pem")); // made at the first use, once among processes
 // #endregion
 assert.equal(same.kid, key.kid);
+assert.equal((await openSigningKey(join(folder, "data", "signing-key.pem"))).kid, made.kid);
 rmSync(folder, { recursive: true });

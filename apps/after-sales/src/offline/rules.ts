@@ -55,7 +55,11 @@ function resultOf(desk: Desk, name: string, argument: string, value: unknown): O
 function callOrSay({ t, turn }: Desk, name: string, args: Record<string, unknown>): Step {
   if (turn.tools.some((tool) => tool.name === name)) return { call: { name, args } };
   const server = name.startsWith("mcp_order_") ? "order" : "notification";
-  return { say: t.offline.unavailable(t.offline.serverNames[server] ?? server) };
+  // the desk says why, where it knows
+  const why = section(turn.system, t.agent.unavailableHeading)
+    ?.split("\n")
+    .find((line) => line.startsWith(`- ${server}: `));
+  return { say: why?.slice(server.length + 4) ?? t.offline.unavailable(t.offline.serverNames[server] ?? server) };
 }
 
 function query(desk: Desk, orderId: string): Step {
