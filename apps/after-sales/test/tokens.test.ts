@@ -212,6 +212,18 @@ describe("a token that a server does not take", () => {
     expect(refunds(data)).toEqual(["ORD-001"]);
   });
 
+  it("for the policy is named when somebody asks for it", async () => {
+    const data = dataDirectory();
+    const TENON_NOTIFICATION_TOKEN = await tokenFor(data, "notification", { scopes: ["messages:send"] });
+    const said = await talk(data, ["退货政策是什么", "给 18812345678 发短信，内容：好", "quit"], {
+      env: { TENON_NOTIFICATION_TOKEN },
+    });
+    const lacking = "您的令牌没有通知服务所需的权限 policies:read，这一步没有执行。";
+    expect(linesWith(said, lacking)).toEqual([`注意：${lacking}`, `助手：${lacking}`]);
+    expect(outbox(data)).toHaveLength(1);
+    expect(said).not.toMatch(INTERNALS);
+  });
+
   it("for want of a scope is named: at the start with what it hides, later with the step that failed", async () => {
     const data = dataDirectory();
     const file = tokenFile();

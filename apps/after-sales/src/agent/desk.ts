@@ -91,6 +91,8 @@ export function openDesk({ urls, tokens, user, model, threads, texts: t }: DeskO
     events: { onLog: () => undefined },
   });
   let reading: { policy?: string; template?: string } = {};
+  /** Why the user may not read them. */
+  let unreadable: string | undefined;
   let built: { key: string; agent: RunnableAgent } | undefined;
   let gaps: ReadonlyMap<ServerName, Gap> = new Map();
 
@@ -113,7 +115,11 @@ export function openDesk({ urls, tokens, user, model, threads, texts: t }: DeskO
     if (info?.health !== "up") return { kind: "down", text: t.offline.unavailable(title) } as const;
     const offered = new Set(tools.map((one) => one.name));
     const hidden = Object.entries(TOOL_SCOPES[server]).filter(([name]) => !offered.has(`mcp_${server}_${name}`));
-    if (hidden.length === 0) return undefined;
+    if (hidden.length === 0) {
+      return server === "notification" && unreadable !== undefined
+        ? ({ kind: "lacking", text: unreadable } as const)
+        : undefined;
+    }
     const scopes = [...new Set(hidden.map(([, scope]) => scope))].join(" ");
     return {
       kind: "lacking",
@@ -127,12 +133,17 @@ export function openDesk({ urls, tokens, user, model, threads, texts: t }: DeskO
 
   /** The policy and the reply template, read from the notification server once it can be reached. */
   async function readTexts(): Promise<typeof reading> {
+    unreadable = undefined;
     const up = client.servers().find((info) => info.server === "notification")?.health === "up";
     if (up && reading.policy === undefined) {
       const [[policy], messages] = await Promise.all([
         client.readResources("notification", ["company://policies/return"]),
         client.getPrompt("notification", "refund_response", { order_id: "{order_id}", amount: "{amount}" }),
-      ]).catch(() => [[], []] as const); // it went away in between: the next turn reads them
+      ]).catch(async (error: unknown) => {
+        // else it went away in between: the next turn reads them
+        if (error instanceof AuthError) unreadable = await explain("notification", error);
+        return [[], []] as const;
+      });
       const template = messages.map(({ content }) => (content.type === "text" ? content.text : "")).join("\n");
       if (policy) reading = { policy: policy.asString(), template };
     }

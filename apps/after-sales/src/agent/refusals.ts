@@ -3,6 +3,7 @@ import { AuthError, isRecord } from "@tenon/core";
 import type { ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
 import type { DeskContext } from "./interceptors.ts";
+import { tokenVariable } from "./token-sources.ts";
 import type { TokenClaims } from "./tokens.ts";
 
 /** Codes of errors that say that a server did not take who asks, or not for this. */
@@ -33,7 +34,7 @@ export function explainRefusal({ code, scopes = [], title, server, claims }: Ref
     const lacking = scopes.filter((scope) => claims?.scopes?.includes(scope) !== true);
     return t.access.lacking(title, lacking.join(" "));
   }
-  if (claims === undefined) return t.access.needed(title, `TENON_${server.toUpperCase()}_TOKEN`);
+  if (claims === undefined) return t.access.needed(title, tokenVariable(server));
   const { issuer, audience, expiresAt } = claims;
   if (expiresAt !== undefined && expiresAt - SKEW_MS < Date.now()) {
     return t.access.expired(title, new Date(expiresAt).toLocaleString("sv-SE")); // 2026-01-31 09:30:00, local time

@@ -6,8 +6,10 @@ import { jwt } from "@tenon/server/auth";
 import { createSigningKey, publicJwks } from "@tenon/server/development";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { AUDIENCES, ISSUER } from "../servers/access.ts";
+import { textsFor } from "../texts/index.ts";
 import type { DeskContext } from "./interceptors.ts";
-import { onlyFor } from "./refusals.ts";
+import { explainRefusal, onlyFor } from "./refusals.ts";
+import { givenTokens, tokensFor } from "./token-sources.ts";
 import { claimsOf, mintedTokens, readTokenFile, userOf } from "./tokens.ts";
 
 const MINUTE = 60_000;
@@ -83,6 +85,28 @@ describe("a token somebody brought", () => {
       writeFileSync(file, wrong);
       expect(() => readTokenFile(file)).toThrow(/cannot be used: it (holds no token|is too large)$/);
     }
+  });
+});
+
+describe("a server elsewhere", () => {
+  const key = createSigningKey();
+  const urls = { order: "https://orders.example/mcp", notification: "http://127.0.0.1:8031/mcp" };
+
+  it("never gets a token of the desk's own, only one somebody brought for it", async () => {
+    const sources = tokensFor(urls, {}, await key);
+    expect(Object.keys(sources)).toEqual(["notification"]);
+    for (const host of ["127.0.0.1.example", "localhost.example", "192.168.0.1", "127.example"]) {
+      expect(tokensFor({ ...urls, order: `http://${host}/mcp` }, {}, await key)).not.toHaveProperty("order");
+    }
+    const given = givenTokens({}, { TENON_ORDER_TOKEN: " brought ", TENON_NOTIFICATION_TOKEN: "" });
+    expect(await tokensFor(urls, given, await key).order?.("user_zhangsan")).toBe("brought");
+  });
+
+  it("that asks for one is named, with how to give it", () => {
+    const facts = { code: "unauthorized", title: "order service", server: "order", claims: undefined } as const;
+    expect(explainRefusal(facts, textsFor("en"))).toBe(
+      "The order service needs a token: please give one in the environment variable TENON_ORDER_TOKEN.",
+    );
   });
 });
 

@@ -76,7 +76,7 @@ export const en: Texts = {
     refused: (server) => `The ${server} did not accept your token. Please use one that was issued for it.`,
     needed: (server, variable) =>
       `The ${server} needs a token: please give one in the environment variable ${variable}.`,
-    unreadable: (server) => `The token for the ${server} cannot be read; please check the token file.`,
+    unreadable: (server) => `The token for the ${server} cannot be read; please check the given token or its file.`,
     lacking: (server, scopes) =>
       `Your token lacks a scope that the ${server} asks for${scopes && ` (${scopes})`}; this step was not carried out.`,
     hidden: (server, scopes, tools) =>

@@ -72,7 +72,7 @@ export const zh = {
       `${server}没有接受您的令牌：它由 ${issuer} 签发、发给 ${audience}，请换一个由${server}信任的签发方发给它的令牌。`,
     refused: (server: string) => `${server}没有接受您的令牌，请换一个发给它的令牌。`,
     needed: (server: string, variable: string) => `${server}需要令牌：请用环境变量 ${variable} 提供。`,
-    unreadable: (server: string) => `读不到${server}的令牌，请检查令牌文件。`,
+    unreadable: (server: string) => `读不到${server}的令牌，请检查给出的令牌或它的文件。`,
     lacking: (server: string, scopes: string) =>
       `您的令牌没有${server}所需的权限${scopes && ` ${scopes}`}，这一步没有执行。`,
     hidden: (server: string, scopes: string, tools: readonly string[]) =>
