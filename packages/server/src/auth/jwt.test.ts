@@ -37,6 +37,18 @@ describe("a signed token", () => {
       );
     }
   });
+  it("is checked with a key set as it is published, and the path of a file is not taken for a key", async () => {
+    const publicKey = { keys: [(await createSigner("k2")).jwk, signer.jwk] };
+    const verifier = jwt({ issuer: ISSUER, audience: AUDIENCE, publicKey });
+    expect(await reasonOf(verifier, sign(signer, "alice"))).toBe("accepted");
+    const stranger = await createSigner("k3");
+    expect(await reasonOf(verifier, sign(stranger, "alice"))).toBe("unknown_key");
+    for (const wrong of [{ keys: [] }, { keys: ["keys.pem"] }, { keys: [undefined] }, ".tenon/signing-key.pem"]) {
+      const options = { issuer: ISSUER, audience: AUDIENCE, publicKey: wrong };
+      expect(() => jwt(options as JwtOptions)).toThrow(expect.objectContaining({ code: "public_key" }));
+    }
+    expect(() => jwt({ issuer: ISSUER, audience: AUDIENCE, publicKey: "keys/a.pem" })).toThrow("give what is in it");
+  });
   it("says who calls: subject, client, scopes, issuer, claims", async () => {
     const token = sign(signer, "zhangsan", "orders:read orders:refund", { claims: { role: "clerk" } });
     const { caller, requiredScopes } = await look(jwt(accepts(signer, { requiredScopes: ["mcp"] })), token);
