@@ -45,7 +45,7 @@ export async function runHandler<T>(
             made ??= createPages({
               store: service.store,
               ids: journal().urls,
-              subject: exchange.caller?.subject,
+              caller: exchange.caller,
               ttlMs: service.questionTtlMs,
               waitMs: service.pageWaitMs,
               signal: limit.signal(exchange.signal),

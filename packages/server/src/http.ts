@@ -14,9 +14,10 @@ import { isRecord } from "@tenon/core";
 import { endingWith } from "./auth/ending.ts";
 import { type AuthFront, createFront } from "./auth/front.ts";
 import { type Admitted, createGate, type Verdict } from "./auth/gate.ts";
-import { createScopeRefusals } from "./auth/scope-refusals.ts";
+import { createScopeRefusals, viewerOf } from "./auth/scope-refusals.ts";
 import type { TokenVerifier } from "./auth/types.ts";
 import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
+import { callerKey } from "./caller.ts";
 import type { Caller } from "./context.ts";
 import { preflight, readableBy } from "./cors.ts";
 import type { Service } from "./dispatch.ts";
@@ -28,6 +29,7 @@ import { noteRemoteAddress } from "./remote-address.ts";
 import { scopesOf } from "./scope-check.ts";
 import type { Scopes } from "./scopes.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
+import { createShares, withoutHidden } from "./subscriptions.ts";
 
 export interface HttpOptions {
   /** Host names (without port) a request may be addressed to, against DNS rebinding. Default: the loopback names. */
@@ -92,6 +94,10 @@ export interface HttpSide {
 
 const REVISION = "2026-07-28";
 const HEADER_MISMATCH = -32020;
+/** Subscriptions that are open at once. */
+const MAX_SUBSCRIPTIONS = 1_024;
+/** Those of one caller: nobody may take them all. */
+const MAX_LISTENING = MAX_SUBSCRIPTIONS / 4;
 
 function rpcError(status: number, code: number, message: string, more: { headers?: Record<string, string> } = {}) {
   return Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status, ...more });
@@ -143,6 +149,7 @@ export function createHttpSide(
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const modern: McpHttpHandler = createMcpHandler(({ era }) => createProtocol(service, introduction, era), {
     maxRequestBodySize: maxBodyBytes,
+    maxSubscriptions: MAX_SUBSCRIPTIONS,
     bus: bus.events,
     onerror: (error) => service.log("debug", "request refused", { error }),
   });
@@ -152,6 +159,7 @@ export function createHttpSide(
     service.log,
   );
   const answering = new Set<Promise<unknown>>();
+  const shares = createShares(MAX_LISTENING);
   let closed = false;
   const { registry } = service;
   const knownScopes = (): ReadonlySet<string> => {
@@ -216,14 +224,52 @@ export function createHttpSide(
     if (refusal) return Response.json(refusal);
     const mismatch = checkCallHeaders(service, outcome, request.headers);
     if (mismatch) return mismatch;
-    const response = await modern.fetch(request, { parsedBody: body, ...(authInfo && { authInfo }) });
+    const send = (parsedBody: unknown): Promise<Response> =>
+      modern.fetch(request, { parsedBody, ...(authInfo && { authInfo }) });
     const listens = outcome.kind === "modern" && isRecord(body) && body.method === "subscriptions/listen";
-    return listens ? whileValid(response, admitted) : response;
+    return listens ? listenTo(request, body, caller, admitted, send) : send(body);
   }
 
-  /** A stream of news ends with its token; a call that began with a good one may finish. */
-  function whileValid(response: Response, admitted: Admitted | undefined): Response {
-    return front && admitted ? endingWith(response, (ended) => front.watch(admitted, ended)) : response;
+  /** Opens a stream of news: of what its caller may see, and as many as leave some for others. */
+  async function listenTo(
+    { headers }: Request,
+    body: Record<string, unknown>,
+    caller: Caller | undefined,
+    admitted: Admitted | undefined,
+    send: (body: unknown) => Promise<Response>,
+  ): Promise<Response> {
+    const giveBack = caller && shares(callerKey(caller)); // callers without a token cannot be told apart
+    if (caller && !giveBack) {
+      const message = `A caller may hold ${MAX_LISTENING} subscriptions open; end some first`;
+      return Response.json({ jsonrpc: "2.0", id: body.id, error: { code: -32603, message } });
+    }
+    const params = isRecord(body.params) ? body.params : {};
+    const { authenticated } = service;
+    const viewer = viewerOf({ caller, era: "modern", headers, authenticated, body, params });
+    let atEnd = giveBack;
+    try {
+      const response = await send(withoutHidden(service, body, viewer));
+      if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+      atEnd = undefined; // it is the stream's now
+      return whileValid(response, admitted, giveBack);
+    } finally {
+      atEnd?.();
+    }
+  }
+
+  /**
+   * A stream of news ends with its token; a call that began with a good one may finish.
+   * @param atEnd called when the stream is over
+   */
+  function whileValid(response: Response, admitted: Admitted | undefined, atEnd?: (() => void) | undefined): Response {
+    if (!admitted && !atEnd) return response;
+    return endingWith(response, (ended) => {
+      const unwatch = front && admitted ? front.watch(admitted, ended) : undefined;
+      return () => {
+        unwatch?.();
+        atEnd?.();
+      };
+    });
   }
 
   async function answer(request: Request, caller: Caller | undefined, admitted?: Admitted): Promise<Response> {

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AuthError, ConfigError, digest, isRecord, type Json, TenonError, toJson } from "@tenon/core";
 import type { OutcomeStore } from "@tenon/store";
+import type { Caller } from "./context.ts";
 
 /** The pages one call sent its person to. */
 export interface Pages {
@@ -15,12 +16,16 @@ export interface Pages {
 export interface CompletionOptions {
   /** Who did it, by the page's own sign-in: must be the subject of the caller that was asked. */
   subject?: string;
+  /** Who vouches for the subject, as `ctx.caller.issuer` says it; needed where the server takes tokens of several issuers. */
+  issuer?: string;
   /** What the handler gets as the answer's `data`: JSON, no secrets. Default null. */
   data?: unknown;
 }
 
 interface PageRecord {
   readonly owner: string | null;
+  /** Undefined where nobody vouched for the subject. */
+  readonly issuer?: string;
   readonly done?: { readonly data: Json };
 }
 
@@ -65,7 +70,7 @@ export function checkPageUrl(given: string | URL): string {
 export function createPages(options: {
   store: OutcomeStore;
   ids: Map<string, string>;
-  subject: string | undefined;
+  caller: Caller | undefined;
   ttlMs: number;
   waitMs: number;
   signal: AbortSignal;
@@ -78,7 +83,9 @@ export function createPages(options: {
       const href = checkPageUrl(typeof url === "function" ? url(id) : url);
       ids.set(key, id);
       if ((await read(store, id)) === undefined) {
-        const record: PageRecord = { owner: ownerOf(options.subject) };
+        const { caller } = options;
+        const issuer = caller?.issuer;
+        const record: PageRecord = { owner: ownerOf(caller?.subject), ...(issuer !== undefined && { issuer }) };
         await store.putBlob(recordKey(id), JSON.stringify(record), options.ttlMs);
       }
       return { id, href };
@@ -102,13 +109,13 @@ export function createPages(options: {
 
 /**
  * Records that the person has done on the page what `ctx.elicitUrl` sent them for.
+ * @param keeping.issuers whose tokens the server takes: of one, the subject alone says who somebody is
  * @throws TenonError `code: "unknown_elicitation"` for an id that was never given out or has expired
  * @throws AuthError `code: "foreign_elicitation"` when somebody else than the person who was asked did it
  */
 export async function completePage(
-  store: OutcomeStore,
+  { store, ttlMs, issuers }: { store: OutcomeStore; ttlMs: number; issuers: readonly string[] },
   id: string,
-  ttlMs: number,
   options: CompletionOptions,
 ): Promise<void> {
   const record = await read(store, id);
@@ -118,9 +125,11 @@ export async function completePage(
       data: { id },
     });
   }
-  if (record.owner !== null && record.owner !== ownerOf(options.subject)) {
+  const { issuer = issuers.length > 1 ? undefined : record.issuer } = options;
+  if (record.owner !== null && (record.owner !== ownerOf(options.subject) || record.issuer !== issuer)) {
     throw new AuthError(
-      "The elicitation belongs to another person: `subject` must be who signed in on the page, and the caller who was asked",
+      "The elicitation belongs to another person: `subject` must be who signed in on the page, and the caller who was asked; " +
+        "`issuer` says who vouches for it, where several do",
       { code: "foreign_elicitation", data: { id } },
     );
   }

@@ -18,6 +18,7 @@ import type { Bus } from "./notify.ts";
 import { MAX_WATCHED, MAX_WATCHED_CHARS } from "./params.ts";
 import type { Registry } from "./registry.ts";
 import { remoteAddressOf } from "./remote-address.ts";
+import { hidesFrom } from "./subscriptions.ts";
 import { withValidTrace } from "./trace.ts";
 
 /** How a server introduces itself. */
@@ -148,8 +149,9 @@ export function createLastingProtocol(service: Service, introduction: Introducti
   const watched = new Set<string>();
   let chars = 0;
   if (era === "legacy" && offers(service.registry, "resources/list")) {
-    server.setRequestHandler("resources/subscribe", ({ params }) => {
-      if (watched.has(params.uri)) return {};
+    server.setRequestHandler("resources/subscribe", ({ params }, ctx) => {
+      // answered like an address where nothing is: of what is hidden, not even that it changes is told
+      if (watched.has(params.uri) || hidesFrom(service, params.uri, exchangeOf(service, server, ctx, era))) return {};
       if (watched.size >= MAX_WATCHED || chars + params.uri.length > MAX_WATCHED_CHARS) {
         throw new ProtocolError(
           ProtocolErrorCode.InvalidParams,

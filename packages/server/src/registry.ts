@@ -73,6 +73,8 @@ export interface Registry {
     uri: string,
     viewer: Viewer,
   ): { resource: Kept<CompiledResource>; variables: Record<string, string> } | undefined;
+  /** Whether there are resources at this address, and none that this viewer may know of and read. */
+  hides(uri: string, viewer: Viewer): boolean;
   addTool(name: string, options: ToolOptions, run: Run): void;
   addResource(uri: string, options: ResourceOptions, run: Run): void;
   addPrompt(name: string, options: PromptOptions, run: Run): void;
@@ -203,6 +205,11 @@ export function createRegistry(visibleTags?: VisibleTags): Registry {
         if (variables && (resource.access.open || resource.access.exists(viewer))) return { resource, variables };
       }
       return undefined;
+    },
+    hides(uri, viewer) {
+      const all = [...resources.values()];
+      if (!all.some(({ access, match }) => !access.open && match(uri))) return false;
+      return !all.some(({ access, match }) => match(uri) && isListed(access, viewer));
     },
     completersOf(key, viewer) {
       const [kind, name = ""] = key.split(/ (.*)/s, 2);

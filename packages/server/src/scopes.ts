@@ -82,7 +82,7 @@ export function createScopes(hierarchy: ScopeHierarchy = {}): Scopes {
           open.delete(rule);
         }
       }
-      return all.size === granted.length ? granted : [...all];
+      return all.size === new Set(granted).size ? granted : [...all];
     },
   };
 }

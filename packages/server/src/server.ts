@@ -321,7 +321,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       await stdio.close();
       closers.delete(stdio.close);
     },
-    completeElicitation: (id, completion = {}) => completePage(store, id, service.questionTtlMs, completion),
+    completeElicitation: (id, completion = {}) =>
+      completePage({ store, ttlMs: service.questionTtlMs, issuers: options.auth?.issuers ?? [] }, id, completion),
     run: (meta, runOptions) => runIfEntry(server, meta, runOptions),
     close() {
       closing ??= (async () => {

@@ -15,7 +15,7 @@ interface Session {
 
 /** Limits of legacy sessions, which a client may open and forget. */
 export interface SessionLimits {
-  /** Sessions at once; one more closes the one idle longest. Default 1,000. */
+  /** Sessions at once; one more closes the one idle longest of whoever has most of them. Default 1,000. */
   max: number;
   /** Milliseconds without a request until a session is closed. Default 30 minutes. */
   idleMs: number;
@@ -146,10 +146,24 @@ export class LegacySessions {
     }
   }
 
+  /** Whose sessions are the most: one caller must not be able to end those of all others. */
+  #greediest(): string | undefined {
+    const counts = new Map<string, number>();
+    let most: string | undefined;
+    for (const { owner } of this.#sessions.values()) {
+      const count = (counts.get(owner) ?? 0) + 1;
+      counts.set(owner, count);
+      if (most === undefined || count > (counts.get(most) ?? 0)) most = owner;
+    }
+    return most;
+  }
+
   #closeIdlest(): void {
+    const owner = this.#greediest();
     let idlest: [string, Session] | undefined;
     for (const entry of this.#sessions) {
       const [, one] = entry;
+      if (one.owner !== owner) continue;
       const [, best] = idlest ?? entry;
       if (one.inFlight < best.inFlight || (one.inFlight === best.inFlight && one.lastUsed < best.lastUsed))
         idlest = entry;

@@ -59,6 +59,8 @@ beforeAll(async () => {
   );
   server.tool("mine", {}, (_, ctx) => `only for ${ctx.caller?.subject}`);
   server.tool("ask", {}, async (_, ctx) => (await ctx.elicit("Sure?", ["yes", "no"])).action);
+  server.resource("plans://merger", { visible: (caller) => caller?.subject === "root" }, () => "secret");
+  server.resource("file://{+path}", { scopes: ["files"] }, ({ path }) => path);
   ({ url } = await server.listen({ port: 0 }));
 });
 afterAll(async () => {
@@ -189,6 +191,14 @@ const wrongClaims: Record<string, Attack> = {
   "a token from the future": { token: () => signedBy(signer, {}, { iat: now() + 600 }), reason: "not_yet_valid" },
   nobody: { token: () => signedBy(signer, {}, { sub: undefined }), reason: "claims" },
   "a subject that is no text": { token: () => signedBy(signer, {}, { sub: { admin: true } }), reason: "claims" },
+  "a token that is bound to a key of its owner": {
+    token: () => signedBy(signer, {}, { cnf: { jkt: "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I" } }),
+    reason: "bound",
+  },
+  "a token that is bound to a certificate": {
+    token: () => signedBy(signer, {}, { cnf: { "x5t#S256": "bwcK0esc3ACC3DB2Y5_lESsXE8o9ltc05O89jdN-dg2" } }),
+    reason: "bound",
+  },
   "a logout token": { token: () => signedBy(signer, { typ: "logout+jwt" }), reason: "type" },
   "a proof of possession": { token: () => signedBy(signer, { typ: "dpop+jwt" }), reason: "type" },
 };
@@ -294,6 +304,13 @@ describe.each(["listen", "fetch"] as const)("an attack over %s", (way) => {
       const { status } = await send(make("tools/call", { name: "refund" }, { headers: bearer(token) }));
       expect([status, handled]).toEqual([403, 0]);
     });
+    it("with a very long address gets no very long header back", async () => {
+      const uri = `file://${"a".repeat(100_000)}`;
+      const headers = { ...bearer(await good()), "mcp-name": "file://x" }; // node takes 16 KiB of headers
+      const answer = await send(make("resources/read", { uri }, { headers }));
+      expect(answer.status).toBe(403);
+      expect(answer.headers["www-authenticate"]?.length).toBeLessThan(1_000);
+    });
     it("by a proxying handler finds no token to pass on", async () => {
       const token = await good();
       const answer = await send(make("tools/call", { name: "relay" }, { headers: bearer(token) }));
@@ -321,6 +338,30 @@ describe.each(["listen", "fetch"] as const)("an attack over %s", (way) => {
     });
   });
 
+  it("on what is hidden hears nothing of it, not even that it changes", async () => {
+    const listening = async (subject: string): Promise<string> => {
+      const filter = { resourceSubscriptions: ["plans://merger", "plans://none"] };
+      const headers = bearer(await sign(signer, subject, "mcp", { expiresIn: -29 })); // with the clocks' difference, a second
+      const heard = send(modern("subscriptions/listen", { notifications: filter }, { headers }));
+      const telling = setInterval(() => server.notify.resourceUpdated("plans://merger"), 50);
+      return (await heard.finally(() => clearInterval(telling))).text;
+    };
+    expect(await listening("mallory")).not.toContain("merger");
+    expect(await listening("root")).toContain('"notifications/resources/updated","params":{"uri":"plans://merger"');
+    const session = async (subject: string): Promise<string> => {
+      const token = await sign(signer, subject, "mcp", { expiresIn: -28 });
+      const auth = bearer(token);
+      const opened = initialize();
+      const own = { ...sessionOf(await send({ ...opened, headers: { ...opened.headers, ...auth } })), ...auth };
+      const asked = await send(legacy("resources/subscribe", { uri: "plans://merger" }, { headers: own }));
+      expect((asked.messages.at(-1) as Reply).error).toBeUndefined();
+      const heard = send({ method: "GET", headers: { accept: "text/event-stream", ...own } });
+      const telling = setInterval(() => server.notify.resourceUpdated("plans://merger"), 50);
+      return (await heard.finally(() => clearInterval(telling))).text;
+    };
+    expect(await session("mallory")).not.toContain("merger");
+    expect(await session("root")).toContain("plans://merger");
+  });
   it("with another caller's session id is refused", async () => {
     const as = async (subject: string, raw: Raw): Promise<Answer> =>
       send({ ...raw, headers: { ...raw.headers, ...bearer(await sign(signer, subject, "mcp")) } });

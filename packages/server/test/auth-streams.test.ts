@@ -106,6 +106,30 @@ describe("when a token ends", () => {
     issuer.answer = () => said(false);
     expect((await stream)?.status).toBe(200);
   });
+  it("because it lost a scope, an open stream ends too", async () => {
+    const said = (scope: string) => () => ({ body: JSON.stringify({ active: true, sub: "u", aud: AUDIENCE, scope }) });
+    issuer.answer = said("mcp files:read");
+    const auth = introspection({
+      url: issuer.url,
+      clientId: "a",
+      clientSecret: "b",
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      cacheSeconds: 1,
+    });
+    const [send] = await ways(make(auth));
+    let over = false;
+    const stream = send?.(listen("opaque")).finally(() => {
+      over = true;
+    });
+    const before = issuer.asked.length;
+    await expect.poll(() => issuer.asked.length, { timeout: 10_000 }).toBeGreaterThan(before + 1);
+    issuer.answer = said("mcp files:*"); // no less than before
+    await expect.poll(() => issuer.asked.length, { timeout: 10_000 }).toBeGreaterThan(before + 2);
+    expect(over).toBe(false);
+    issuer.answer = said("mcp");
+    expect((await stream)?.status).toBe(200);
+  });
 });
 
 describe.each(["modern", "legacy"] as const)("the SDK's client with a token (%s)", (mode) => {

@@ -241,6 +241,34 @@ describe("elicitUrl", () => {
     await expect(server.completeElicitation(id)).rejects.toMatchObject({ code: "foreign_elicitation" });
     await expect(server.completeElicitation("nothing")).rejects.toMatchObject({ code: "unknown_elicitation" });
   });
+  it("is not done by a namesake of another issuer", async () => {
+    const issuer = "https://login.example";
+    await call("bank", {}, { caller: { ...ann, issuer } });
+    const id = String(ids[0]);
+    const elsewhere = server.completeElicitation(id, { subject: "ann", issuer: "https://other.example" });
+    await expect(elsewhere).rejects.toMatchObject({ code: "foreign_elicitation" });
+    await server.completeElicitation(id, { subject: "ann", issuer });
+  });
+  it("must say the issuer where tokens of several are taken", async () => {
+    const issuers = ["https://login.example", "https://other.example"];
+    const verify = () => Promise.reject(new Error("nobody comes with a token here"));
+    const auth = { issuers, resource: undefined, requiredScopes: [], scopesSupported: [], verify };
+    const several = make({ auth });
+    several.tool("bank", {}, (_, ctx) =>
+      ctx.elicitUrl("Sign in", (id) => {
+        ids.push(id);
+        return `https://bank.example/start?id=${id}`;
+      }),
+    );
+    const caller: Caller = { ...ann, issuer: "https://login.example" };
+    await ask(several, "tools/call", { name: "bank" }, { caller });
+    const id = String(ids[0]);
+    await expect(several.completeElicitation(id, { subject: "ann" })).rejects.toMatchObject({
+      code: "foreign_elicitation",
+    });
+    await several.completeElicitation(id, { subject: "ann", issuer: "https://login.example" });
+    await several.close();
+  });
   it("may be declined", async () => {
     const asked = await call("bank");
     const declined = await call("bank", answering(asked, { "Sign in to the bank": { action: "decline" } }));

@@ -294,15 +294,19 @@ class Keeper implements AuthSession {
     const { issuer, bound, store } = this.#source;
     const found = await discover(this.#target, guard, { resourceMetadataUrl, issuer });
     if (bound !== undefined && issuer === undefined) {
-      const key = storeKeys.issuer(this.#url, bound);
-      const first = await store.get(key);
-      if (first === undefined) await store.set(key, found.issuer);
-      else if (first !== found.issuer) {
+      const key = storeKeys.issuer(this.#owner);
+      // of servers that share a secret, each may name an issuer at the same time: one of them is the first
+      const first = await store.exclusively(key, async () => {
+        const known = await store.get(key);
+        if (known === undefined) await store.set(key, found.issuer);
+        return known ?? found.issuer;
+      });
+      if (first !== found.issuer) {
         throw authError(
           this.#server,
           "issuer_mismatch",
-          `it names another authorization server (${shownValue(found.issuer, 200)}) than when this client first signed in ` +
-            `(${shownValue(first, 200)}); its secret was not sent there. If that is right, configure \`issuer\``,
+          `it names another authorization server (${shownValue(found.issuer, 200)}) than the one this client first signed in ` +
+            `at (${shownValue(first, 200)}); its secret was not sent there. If that is right, configure \`issuer\``,
           { data: { expected: first } },
         );
       }

@@ -10,8 +10,8 @@ export interface CommonOptions {
   /** Scopes to ask for besides those a server demands. Default: what the server says. */
   scopes?: readonly string[];
   /**
-   * The authorization server's issuer. No other one gets a credential; left out, a configured secret goes to the first that the
-   * server names, and to no other after that.
+   * The authorization server's issuer. No other one gets a credential; left out, a configured secret goes to the first that a
+   * server names, and to no other after that, whichever server names it.
    */
   issuer?: string;
   /** Binds tokens to a key of this client (RFC 9449), so that a stolen one is of no use. Default false. */

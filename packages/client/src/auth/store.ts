@@ -99,7 +99,7 @@ export const storeKeys = {
   server: (owner: string, url: string) => `server ${owner} ${url}`,
   tokens: (owner: string, issuer: string, resource: string) => `tokens ${owner} ${issuer} ${resource}`,
   client: (issuer: string) => `client ${issuer}`,
-  /** The issuer that a configured secret was first given to, by server. */
-  issuer: (url: string, clientId: string) => `issuer ${url} ${clientId}`,
+  /** The issuer that a configured secret was first given to, whichever server named it. */
+  issuer: (owner: string) => `issuer ${owner}`,
   dpop: "dpop",
 } as const;

@@ -85,8 +85,30 @@ describe("a server that takes tokens of several kinds", () => {
   it("makes of an outage neither a yes nor a no, and lets in whom another knows", async () => {
     issuer.answer = () => ({ status: 500, body: "" });
     expect((await call("opaque")).status).toBe(503);
-    expect((await call(sign(signer, "alice", "mcp staff", { expiresIn: -600 }))).status).toBe(503);
+    expect((await call(sign(signer, "alice", "mcp staff", { claims: { iss: OTHER } }))).status).toBe(503);
+    expect((await call(sign(signer, "alice", "mcp staff", { expiresIn: -600 }))).status).toBe(401);
     expect((await call(sign(signer, "alice", "mcp staff"))).status).toBe(200);
+  });
+  it("shows a token to its own issuer only, whoever stands first", async () => {
+    const partner = introspection({
+      url: `${issuer.url}/introspect`,
+      clientId: "a",
+      clientSecret: "b",
+      issuer: OTHER,
+      audience: AUDIENCE,
+    });
+    const auth = anyOf(partner, jwt(accepts(signer)));
+    const first = createServer({ name: "orders", version: "1", logSink: () => undefined, auth });
+    first.tool("whoami", {}, () => "you");
+    const ask = async (token: string) => overFetch(first, modern("tools/list", {}, { headers: bearer(token) }));
+    const before = issuer.asked.length;
+    expect((await ask(await sign(signer, "alice"))).status).toBe(200);
+    expect((await ask(await sign(signer, "alice", "", { expiresIn: -600 }))).status).toBe(401);
+    expect(issuer.asked.length).toBe(before);
+    for (const token of ["opaque", "a.b.c", await sign(signer, "alice", "", { claims: { iss: OTHER } })])
+      await ask(token);
+    expect(issuer.asked.length).toBe(before + 3);
+    await first.close();
   });
   it("is refused without any", () => {
     expect(() => anyOf()).toThrow("needs token verifiers");

@@ -3,6 +3,9 @@ import { covers, isScope } from "../scopes.ts";
 /** Why a request was refused, in the words of RFC 6750, section 3.1. */
 export type BearerError = "invalid_request" | "invalid_token" | "insufficient_scope";
 
+/** Characters of a description in a header: it may repeat a name of the request's, and no client reads headers without end. */
+const MAX_DESCRIPTION = 300;
+
 /** What goes between the quotes of a header: no quote, no backslash, printable ASCII. */
 const quotable = (text: string): string => text.replaceAll(/["\\]/g, "'").replaceAll(/[^\x20-\x7e]/g, " ");
 
@@ -20,7 +23,9 @@ export function challenge(about: {
   const scope = scopes.filter(isScope).join(" ");
   const parts = [
     ...(error !== undefined ? [`error="${error}"`] : []),
-    ...(error !== undefined && description !== undefined ? [`error_description="${quotable(description)}"`] : []),
+    ...(error !== undefined && description !== undefined
+      ? [`error_description="${quotable(description.slice(0, MAX_DESCRIPTION))}"`]
+      : []),
     ...(scope !== "" ? [`scope="${scope}"`] : []),
     ...(metadataUrl !== undefined ? [`resource_metadata="${quotable(metadataUrl)}"`] : []),
   ];

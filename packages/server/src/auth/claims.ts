@@ -51,6 +51,10 @@ export function readClaims(
   if (typeof issuer !== "string" || !issuers.includes(issuer)) {
     throw invalidToken("issuer", "The token is from another issuer", issuers);
   }
+  // taken without its proof, a token that is bound to a key (RFC 7800: DPoP, mutual TLS) would be as good for a thief as for its owner
+  if (claims.cnf !== undefined) {
+    throw invalidToken("bound", "The token is bound to a key of its client (cnf), for which this server cannot ask");
+  }
   if (!texts(claims.aud).some((one) => rules.audiences.includes(one))) {
     throw invalidToken("audience", "The token was not issued for this server", rules.audiences);
   }

@@ -35,8 +35,8 @@ export interface Gate {
    * @param address path and query, or all of the request's address
    */
   admit(authorization: string | undefined, address: string): Verdict | Promise<Verdict>;
-  /** Calls `ended` once when the token has ended or is not taken any more. @returns stops watching */
-  watch(admitted: Pick<Admitted, "token" | "expiresAt">, ended: () => void): () => void;
+  /** Calls `ended` once when the token has ended, is not taken any more or lost a scope. @returns stops watching */
+  watch(admitted: Admitted, ended: () => void): () => void;
 }
 
 /** Milliseconds that a timer can wait at once. */
@@ -110,7 +110,7 @@ export function createGate(
       if ("malformed" in bearer) return refuse(400, "invalid_request", bearer.malformed);
       return refuse(401, undefined, "A bearer token is needed");
     },
-    watch({ token, expiresAt }, ended) {
+    watch({ token, expiresAt, caller }, ended) {
       let over = false;
       let timer: NodeJS.Timeout | undefined;
       const stop = (): void => {
@@ -132,6 +132,8 @@ export function createGate(
         if (expiresAt <= Date.now()) return end();
         try {
           const verified = await tokens.look(token);
+          // what the stream tells was looked at with these scopes
+          if (verified !== "busy" && !caller.scopes.every((scope) => hasScope(verified.caller, scope))) return end();
           // a verifier that keeps nothing must not be asked without end
           lookIn(verified === "busy" ? LOOK_AGAIN_MS : Math.max(verified.freshUntil - Date.now(), LOOK_AGAIN_MS));
         } catch (error) {

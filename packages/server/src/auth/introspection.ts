@@ -27,9 +27,21 @@ const TIMEOUT_MS = 5_000;
 /** A part of a Basic header as OAuth wants it (RFC 6749, section 2.3.1). */
 const encoded = (part: string): string => new URLSearchParams([["", part]]).toString().slice(1);
 
+/** The issuer that a token names, if it can be read. Not verified: good for not asking somebody else, and for nothing more. */
+function issuerNamedIn(token: string): string | undefined {
+  const [, payload, signature] = token.split(".");
+  if (payload === undefined || signature === undefined) return undefined;
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, "base64url").toString());
+    return isRecord(claims) && typeof claims.iss === "string" ? claims.iss : undefined;
+  } catch {
+    return undefined; // no JWT, or an encrypted one
+  }
+}
+
 /**
  * Asks the issuer about each token (RFC 7662), at most once in `cacheSeconds`: for tokens that are no JWTs, and where a revoked
- * token must end soon. The answer must say `active` and name this server in `aud`.
+ * token must end soon. A JWT that names another issuer is refused without asking. The answer must say `active` and name this server in `aud`.
  *
  * @throws ConfigError without an audience, an issuer, an address or credentials
  * @example
@@ -76,6 +88,11 @@ export function introspection(options: IntrospectionOptions): TokenVerifier {
     requiredScopes,
     scopesSupported,
     async verify(token) {
+      const named = issuerNamedIn(token);
+      // whoever is asked sees the token and could use it here: beside other issuers (anyOf), theirs are none of its business
+      if (named !== undefined && !issuers.includes(named)) {
+        throw invalidToken("issuer", "The token is from another issuer");
+      }
       const { active, ...claims } = await ask(token);
       if (active !== true) throw invalidToken("inactive", "The token is not active");
       // the issuer was asked itself, so it need not name itself; a token without an end is asked about again and again

@@ -25,6 +25,29 @@ function* requestsOf(body: unknown): Generator<{ id: unknown; method: string; pa
   }
 }
 
+/** The sender of a message as rules about visibility see it, before the protocol layer has looked at the message. */
+export function viewerOf(of: {
+  readonly caller: Caller | undefined;
+  readonly era: Viewer["era"];
+  readonly headers: Headers | undefined;
+  readonly authenticated: boolean;
+  readonly body: unknown;
+  readonly params: Record<string, unknown>;
+}): Viewer {
+  const { caller, era, headers, authenticated, body, params } = of;
+  const meta = isRecord(params._meta) ? params._meta : {};
+  return {
+    caller,
+    era,
+    client: readEnvelope(meta, body)?.client ?? { capabilities: {} },
+    meta,
+    // made when a rule about visibility looks
+    get headers() {
+      return headers && authenticated ? withoutCredentials(headers) : headers;
+    },
+  };
+}
+
 /**
  * The answer is 403 with a challenge that names all scopes the request needs (2026-07-28, scope challenge handling), and the
  * protocol's error for clients that read only bodies.
@@ -38,18 +61,12 @@ export function createScopeRefusals(
 ): ScopeRefusals {
   return ({ caller, era, headers, body, metadataUrl }) => {
     for (const { id, method, params } of requestsOf(body)) {
-      const meta = isRecord(params._meta) ? params._meta : {};
-      const client = readEnvelope(meta, body)?.client ?? { capabilities: {} };
-      const found = findInsufficient(registry, method, params, {
-        caller,
-        era,
-        client,
-        meta,
-        // made when a rule about visibility looks
-        get headers() {
-          return headers && authenticated ? withoutCredentials(headers) : headers;
-        },
-      });
+      const found = findInsufficient(
+        registry,
+        method,
+        params,
+        viewerOf({ caller, era, headers, authenticated, body, params }),
+      );
       if (!found) continue;
       const { code, message, data } = found.error;
       log("info", "request refused: insufficient_scope", { caller: caller.subject, method, scopes: found.needed });

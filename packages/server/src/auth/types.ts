@@ -44,6 +44,7 @@ export const REASONS = [
   "unknown_key",
   "signature",
   "claims",
+  "bound",
   "audience",
   "not_yet_valid",
   "expired",

@@ -48,6 +48,14 @@ describe("cacheResults", () => {
     // the same person with fewer scopes is another caller
     expect(said(await call(server, "read", { id: "a" }, { caller: { ...alice, scopes: [] } }))).not.toBe(mine);
   });
+  it("keeps apart what one person's tokens were made for, and gives the same to the next token", async () => {
+    const { server } = counting();
+    const read = async (claims: Record<string, unknown>): Promise<string> =>
+      said(await call(server, "read", { id: "a" }, { caller: { ...alice, claims } }));
+    const mine = await read({ org: "north", exp: 1, iat: 0, jti: "a" });
+    expect(await read({ org: "south", exp: 1, iat: 0, jti: "b" })).not.toBe(mine);
+    expect(await read({ org: "north", exp: 2, iat: 1, jti: "c" })).toBe(mine);
+  });
   it("keeps the eras apart", async () => {
     const { server, runs } = counting();
     await call(server, "read", { id: "a" });

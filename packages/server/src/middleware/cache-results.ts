@@ -1,6 +1,7 @@
 import type { Result } from "@modelcontextprotocol/server";
 import { ConfigError, checkOptions, digest } from "@tenon/core";
 import { callerKey } from "../caller.ts";
+import type { Caller } from "../context.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";
 
 /** What is kept, and for how long. */
@@ -11,7 +12,7 @@ export interface CacheResultsOptions {
   maxEntries?: number;
   /** Characters of JSON of one result that is kept; larger ones are not. Default 256 Ki. */
   maxEntryChars?: number;
-  /** What a result may depend on besides caller, scopes, era, method, name and arguments, such as a header. */
+  /** What a result may depend on besides caller (with claims and scopes), era, method, name and arguments, such as a header. */
   key?: (request: ServerRequest) => string;
 }
 
@@ -21,9 +22,16 @@ function cacheable({ target, resumed, method }: ServerRequest): boolean {
   return readable && target?.readOnly === true && !resumed;
 }
 
+/** Claims that differ from token to token of the same caller, and say nothing of what it may see. */
+const OF_ONE_TOKEN: ReadonlySet<string> = new Set(["exp", "iat", "nbf", "jti"]);
+
+/** What a handler may look at in a caller besides who it is: one of several organisations that the token was made for, a role. */
+const claimsOf = (caller: Caller | undefined): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(caller?.claims ?? {}).filter(([name]) => !OF_ONE_TOKEN.has(name)));
+
 /**
  * Gives the results of read-only tools (`readOnlyHint`) and of resources again while they are fresh, to the same caller with
- * the same scopes only. Errors, questions and the rounds after them are never kept (2026-07-28, caching). Callers without a
+ * the same claims and scopes only. Errors, questions and the rounds after them are never kept (2026-07-28, caching). Callers without a
  * token share one cache: leave it out, or pass `key`, where handlers look at anything else.
  *
  * @throws ConfigError for a `ttlMs` that is not positive
@@ -42,6 +50,7 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
     const scopes = [...(caller?.scopes ?? [])].sort();
     const place = digest([
       callerKey(caller),
+      claimsOf(caller),
       scopes,
       era,
       method,
