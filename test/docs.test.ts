@@ -26,13 +26,17 @@ describe.each(pages)("%s", (page) => {
   });
 });
 
-describe("the snippets", () => {
+/** Milliseconds that a snippet may take where much else runs; it is there to end one that hangs. */
+const LIMIT_MS = 60_000;
+
+describe("the snippets", { timeout: LIMIT_MS + 10_000 }, () => {
   it.each(snippets)("%s runs and checks itself", (file) => {
     const args = ["--conditions=@tenon/source", "--import", "tsx", file];
     const { status, stderr } = spawnSync(process.execPath, args, {
       cwd: root,
       encoding: "utf8",
       stdio: ["ignore", "pipe", "pipe"],
+      timeout: LIMIT_MS,
     });
     expect(status, stderr).toBe(0);
   });

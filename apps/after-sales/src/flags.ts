@@ -18,10 +18,17 @@ export interface DeskFlags extends CommonFlags {
   notificationPort?: number;
   orderUrl?: string;
   notificationUrl?: string;
+  /** Files with a token for a server. */
+  orderTokenFile?: string;
+  notificationTokenFile?: string;
 }
 
 /** What `serve` is told. */
 export interface ServeFlags extends CommonFlags {
   port?: number;
   anyPort?: boolean;
+  /** Whose tokens the server takes instead of the desk's own. */
+  issuer?: string;
+  jwks?: string;
+  audience?: string;
 }

@@ -38,7 +38,12 @@ const deskFlags = (command: Command): Command =>
     .option("--order-port <port>", "port of the order server (default 8030, or a free one)", port)
     .option("--notification-port <port>", "port of the notification server (default 8031, or a free one)", port)
     .option("--order-url <url>", "use an order server that runs elsewhere")
-    .option("--notification-url <url>", "use a notification server that runs elsewhere");
+    .option("--notification-url <url>", "use a notification server that runs elsewhere")
+    .option("--order-token-file <path>", "file with a token for the order server (or TENON_ORDER_TOKEN)")
+    .option(
+      "--notification-token-file <path>",
+      "file with a token for the notification server (or TENON_NOTIFICATION_TOKEN)",
+    );
 
 const program = new Command("after-sales")
   .description("An after-sales desk on two MCP servers and one agent")
@@ -54,6 +59,13 @@ deskFlags(program.command("chat").description("chat in the terminal, or piped li
 common(program.command("serve <server>").description("one server: order, notification or all"))
   .option("--port <port>", "port to listen on", port)
   .option("--any-port", "take a free port when the wanted one is in use")
+  .addOption(new Option("--issuer <issuer>", "take tokens of this issuer, not the desk's own").env("TENON_ISSUER"))
+  .addOption(new Option("--jwks <url|file>", "public keys of that issuer (RFC 7517)").env("TENON_JWKS"))
+  .addOption(
+    new Option("--audience <uri>", "what tokens must have been issued for; default: the server's name").env(
+      "TENON_AUDIENCE",
+    ),
+  )
   .action(async (which, flags) => (await servers()).runServe(which, flags));
 
 /** The program's edge: a person reads one line, never a trace. */

@@ -1,17 +1,22 @@
 import { resolveModel } from "@tenon/agent";
 import { openLines } from "@tenon/client/terminal";
+import { openSigningKey } from "@tenon/server/development";
 import { openDesk } from "./agent/desk.ts";
+import type { DeskContext } from "./agent/interceptors.ts";
 import { openThreads } from "./agent/threads.ts";
+import { givenTokens, tokensFor } from "./agent/token-sources.ts";
+import { userOf } from "./agent/tokens.ts";
 import { chat } from "./chat/chat.ts";
 import type { DeskFlags } from "./flags.ts";
 import { errorLog } from "./log-file.ts";
 import { offlineRules } from "./offline/rules.ts";
 import { reachServers } from "./run-servers.ts";
+import { signingKeyPath } from "./servers/trust.ts";
 import { stopOnSignals } from "./stop.ts";
 import { textsFor } from "./texts/index.ts";
 
-/** The one user of the desk until it has tokens: who the agent acts for. */
-const USER = { userId: "user_zhangsan", userName: "张三" };
+/** Who the desk acts for unless a given token is somebody else's. */
+const USER: DeskContext = { userId: "user_zhangsan", userName: "张三" };
 
 /** `chat`: servers, agent and a conversation in the terminal or piped, until the person leaves. */
 export async function runChat(flags: DeskFlags): Promise<void> {
@@ -21,11 +26,24 @@ export async function runChat(flags: DeskFlags): Promise<void> {
     ...(flags.baseUrl && { baseUrl: flags.baseUrl }),
     ...(flags.model === "offline" && { offline: offlineRules(flags.lang) }),
   });
+  const given = givenTokens({ order: flags.orderTokenFile, notification: flags.notificationTokenFile }, process.env);
+  const user = userOf(
+    Object.values(given).map((token) => token()),
+    USER,
+  );
+  const key = await openSigningKey(signingKeyPath(flags.data));
   const lines = openLines(process.stdin, process.stdout, () => stop.again());
   process.stdout.on("error", () => stop.abort()); // whoever read us is gone, for example `| head`
   const threads = openThreads(flags.data);
   const servers = await reachServers(flags, (line) => lines.notice(line));
-  const desk = openDesk({ urls: servers.urls, model, threads, texts: t });
+  const desk = openDesk({
+    urls: servers.urls,
+    tokens: tokensFor(servers.urls, given, key),
+    user,
+    model,
+    threads,
+    texts: t,
+  });
   try {
     await chat({
       desk,
@@ -33,7 +51,6 @@ export async function runChat(flags: DeskFlags): Promise<void> {
       lines,
       texts: t,
       threadId: flags.thread,
-      user: USER,
       model: flags.model,
       onError: errorLog(flags.data),
       signal: stop.signal,

@@ -4,6 +4,7 @@ import type { DeskFlags, ServeFlags } from "./flags.ts";
 import { PORTS, SERVER_NAMES, type ServerName } from "./servers/names.ts";
 import { createDeskServer, listenOn } from "./servers/serve.ts";
 import { startServers } from "./servers/supervisor.ts";
+import { trustOf } from "./servers/trust.ts";
 import { stopOnSignals } from "./stop.ts";
 import { textsFor } from "./texts/index.ts";
 
@@ -84,12 +85,18 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
       code: "flag",
     });
   }
+  if (names.length > 1 && flags.audience !== undefined) {
+    throw new ConfigError("--audience names one server; with `all`, a token for one would open the other", {
+      code: "flag",
+    });
+  }
   const running = [];
   for (const name of names) {
     const server = createDeskServer(name, {
       dataDirectory: flags.data,
       lang: flags.lang,
       smsWebhook: flags.smsWebhook,
+      auth: await trustOf(name, flags.data, flags),
     });
     running.push(server);
     const { url, moved } = await listenOn(server, flags.port ?? PORTS[name], flags.anyPort ?? false);

@@ -1,9 +1,11 @@
 import { join } from "node:path";
 import { createClient } from "@tenon/client";
+import { bearer } from "@tenon/client/auth";
 import { META } from "@tenon/core";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { dataDirectory, ENTRY, Program, refundRows, refunds } from "./desk.ts";
+import { tokenFor } from "./token-for.ts";
 
 /** Two server processes on one order book, and a client of both. */
 async function twoServers(data: string) {
@@ -15,7 +17,8 @@ async function twoServers(data: string) {
     }),
   );
   const [one = "", two = ""] = urls;
-  const client = createClient({ servers: { one: { url: one }, two: { url: two } } });
+  const auth = bearer(await tokenFor(data, "order"));
+  const client = createClient({ servers: { one: { url: one, auth }, two: { url: two, auth } } });
   onTestFinished(() => client.close());
   return client;
 }

@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { dataDirectory, ENTRY, openChat, Program, processesOn, refunds, run, talk, until } from "./desk.ts";
+import { tokenFor } from "./token-for.ts";
 
 /** A port that is taken for the length of the test; 0 takes a free one. */
 async function takenPort(wanted = 0): Promise<number> {
@@ -157,11 +158,15 @@ describe("start without a terminal", () => {
     const urls = [...text.matchAll(/http:\/\/127\.0\.0\.1:\d+\/mcp/g)].map(([url]) => url);
     expect(urls).toHaveLength(2);
     if (signal === "SIGTERM") {
-      // a chat elsewhere works with them
+      // a chat on another directory has another key: it works with them by the user's tokens
       const [order = "", notification = ""] = urls;
       const other = dataDirectory();
       const chat = await talk(other, ["ORD-001 坏了，请退款", "approve"], {
         args: ["--order-url", order, "--notification-url", notification],
+        env: {
+          TENON_ORDER_TOKEN: await tokenFor(data, "order"),
+          TENON_NOTIFICATION_TOKEN: await tokenFor(data, "notification"),
+        },
       });
       expect(chat).toContain("退款已受理成功");
       expect(refunds(data)).toEqual(["ORD-001"]);
@@ -213,7 +218,7 @@ describe("serve", () => {
     ]);
     const url = (await server.sees(/order http:\S+\/mcp\n/)).slice(6).trim();
     const answer = await fetch(url, { method: "GET" });
-    expect(answer.status).toBe(405); // an MCP endpoint takes POST
+    expect(answer.status).toBe(401); // it listens, and takes tokens only
     expect((await server.kill("SIGTERM").ended).code).toBe(0);
   });
 

@@ -116,8 +116,9 @@ describe("a configuration that cannot be used", () => {
     [
       "a provider of tokens",
       { mcpServers: { a: { url, authProvider: {} } } },
-      /StreamableHTTPClientTransport\(new URL\(url\), \{ authProvider/,
+      /use auth: oauth\(\), .*StreamableHTTPClientTransport\(new URL\(url\), \{ authProvider/,
     ],
+    ["somebody else's auth", { mcpServers: { a: { url, auth: {} } } }, /made by a function of @tenon\/client\/auth/],
     [
       "no restart",
       { mcpServers: { a: { command: "x", restart: { enabled: false } } } },

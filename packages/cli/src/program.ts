@@ -6,7 +6,11 @@ import { addKeys } from "./commands/keys.ts";
 import { addToken } from "./commands/token.ts";
 import { describeFailure, usageError } from "./failure.ts";
 
-const EXIT_CODES = `
+const MORE = `
+Begin with:
+  tenon auth-server    people sign in to your server at http://127.0.0.1:8000/mcp
+  tenon keys new       a key, and tokens signed with it: no person is asked
+
 Exit codes: 0 done, 1 failed, 2 the command line is wrong.
 Errors are three lines on stderr: what, why, what to do.`;
 
@@ -27,7 +31,7 @@ export function createProgram(): Command {
     .exitOverride()
     // errors are shown by `run`, in one form for all of them
     .configureOutput({ outputError: () => undefined, writeErr: (text) => process.stderr.write(cleanText(text)) })
-    .addHelpText("after", EXIT_CODES);
+    .addHelpText("after", MORE);
   addKeys(program);
   addToken(program);
   addAuthServer(program);

@@ -109,18 +109,31 @@ export function authorizeUrl(
   return url.href;
 }
 
-/** Signs in and approves; the result is what the client gets in its redirect. */
-export async function authorize(
+/** What a person does at the pages: picks a name, leaves these scopes ticked (default: all), approves. */
+export interface Choice {
+  readonly user?: string;
+  readonly scope?: readonly string[];
+}
+
+/** Signs in and approves, as a person would; the result is the consent page, and the address the browser is then sent to. */
+export async function consent(
   browser: Browser,
   url: string,
-  { user = "alice", scope }: { user?: string; scope?: string[] } = {},
-): Promise<URLSearchParams> {
+  { user = "alice", scope }: Choice = {},
+): Promise<{ page: Page; offered: string[]; location: string }> {
   let page = await browser.open(url);
   if (page.text.includes("Sign in (development)")) page = await browser.submit(page, { user });
   const offered = [...page.text.matchAll(/name="scope" value="([^"]+)"/g)].map(([, one = ""]) => one);
-  page = await browser.submit(page, { decision: "approve", scope: scope ?? offered });
-  if (page.location === undefined) throw new Error(`no redirect: ${page.status} ${page.text}`);
-  return new URL(page.location).searchParams;
+  // refused before anybody was asked
+  if (page.location !== undefined) return { page, offered, location: page.location };
+  const done = await browser.submit(page, { decision: "approve", scope: [...(scope ?? offered)] });
+  if (done.location === undefined) throw new Error(`no redirect: ${done.status} ${done.text}`);
+  return { page, offered, location: done.location };
+}
+
+/** Signs in and approves; the result is what the client gets in its redirect. */
+export async function authorize(browser: Browser, url: string, choice: Choice = {}): Promise<URLSearchParams> {
+  return new URL((await consent(browser, url, choice)).location).searchParams;
 }
 
 /** A token request; `headers` for clients that authenticate themselves. */

@@ -10,7 +10,14 @@ import { createEmit } from "./events.ts";
 import { connectionHooks } from "./hooks.ts";
 import { nextClient, noteCall } from "./marks.ts";
 import { runOnion, showTools } from "./onion.ts";
-import { checkCallOptions, checkClientOptions, checkNamed, checkReadOptions, checkUris } from "./options.ts";
+import {
+  checkCallOptions,
+  checkClientOptions,
+  checkName,
+  checkPromptArguments,
+  checkReadOptions,
+  checkUris,
+} from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./peer-requests.ts";
 import { createRequest } from "./request.ts";
 import {
@@ -139,7 +146,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     options: CallOptions<Runtime> = {},
   ): Promise<ToolCallOutcome<Extra>> {
     checkCallOptions(options);
-    checkNamed("callTool", tool, args);
+    checkName("callTool", tool);
     const entry = this.#entry(server);
     const refused = refuseNoObject(server, tool, args);
     if (refused && this.#options.toolErrors === "throw") throw refused;
@@ -222,7 +229,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     options: ReadOptions = {},
   ): Promise<readonly PromptMessage[]> {
     checkReadOptions(options, "getPrompt");
-    checkNamed("getPrompt", name, args);
+    checkName("getPrompt", name);
+    checkPromptArguments(args);
     return getPromptOf(this.#context(this.#entry(server), options), name, args, options, this.#abort.signal);
   }
 

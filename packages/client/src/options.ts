@@ -194,11 +194,15 @@ function checkLimits({ maxResultBytes, timeoutMs, totalTimeoutMs }: ReadOptions,
   checkMs(totalTimeoutMs, `${where}.totalTimeoutMs`);
 }
 
-/** Refuses arguments that are no object, and names that are no text. @throws ConfigError `invalid_option` */
-export function checkNamed(method: "callTool" | "getPrompt", name: unknown, args: unknown): void {
+/** Refuses a name that is no text. @throws ConfigError `invalid_option` */
+export function checkName(method: "callTool" | "getPrompt", name: unknown): void {
   const kind = method === "callTool" ? "tool" : "prompt";
   expectText(name, `${method}(server, ${kind}, args): ${kind}`);
-  if (!isRecord(args)) wrong(`${method}(server, ${kind}, args): args must be an object, got ${kindOf(args)}`);
+}
+
+/** Refuses arguments of a prompt that are no object; those of a tool may come from a model, which is told. @throws ConfigError `invalid_option` */
+export function checkPromptArguments(args: unknown): void {
+  if (!isRecord(args)) wrong(`getPrompt(server, prompt, args): args must be an object, got ${kindOf(args)}`);
 }
 
 /** Refuses what is no list of addresses. @throws ConfigError `invalid_option` */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { clientCredentials, memoryTokenStore, type OAuthOptions, oauth } from "../src/auth/index.ts";
+import { knownIdentity } from "../src/auth/registration.ts";
 import { closeAfterEach, connect, start, stubHttp } from "./stub/index.ts";
 import { type Issuer, type IssuerBehavior, type Protection, protectedBy, startIssuer } from "./stub/issuer.ts";
 
@@ -58,6 +59,8 @@ describe.each(["modern", "legacy"] as const)("signing in to a %s server", (era) 
         grant_types: ["authorization_code", "refresh_token"],
       },
     ]);
+    // scopes that it named here could be all that it is ever given
+    expect(on.issuer.registrations[0]).not.toHaveProperty("scope");
     expect(on.issuer.tokenRequests).toMatchObject([{ grant_type: "authorization_code", resource: on.server.url }]);
     const [token] = on.issuer.tokens.keys();
     expect(bearers(on)).toEqual([undefined, `Bearer ${token}`]);
@@ -250,6 +253,28 @@ describe("who the client is", () => {
     const other = await scene({ oauth: { clientMetadataUrl } });
     await other.client.listTools();
     expect(other.issuer.authorizations).toMatchObject([{ client_id: "client-1" }]);
+  });
+
+  it("may be a document on this machine, but only for an issuer on this machine", async () => {
+    const clientMetadataUrl = "http://127.0.0.1:3000/client.json";
+    const metadata: IssuerBehavior["metadata"] = (all) => ({ ...all, client_id_metadata_document_supported: true });
+    const on = await scene({ issuer: { metadata }, oauth: { clientMetadataUrl } });
+    await on.client.listTools();
+    expect(on.issuer.authorizations).toMatchObject([{ client_id: clientMetadataUrl }]);
+    const abroad = {
+      issuer: "https://id.example",
+      authorization_endpoint: "https://id.example/authorize",
+      token_endpoint: "https://id.example/token",
+      response_types_supported: ["code"],
+      client_id_metadata_document_supported: true,
+    };
+    const guard = { fetch, check: (url: URL | string) => new URL(url) };
+    const about = { server: "s", issuer: abroad.issuer, metadata: abroad, guard, store: memoryTokenStore() };
+    const who = { client: undefined, clientMetadataUrl, clientName: "Tenon" };
+    expect(await knownIdentity({ ...about, ...who })).toBeUndefined();
+    for (const wrong of ["http://app.example/client.json", "http://127.0.0.1/", "ftp://127.0.0.1/c", "client.json"]) {
+      expect(() => oauth({ clientMetadataUrl: wrong })).toThrow("https address with a path");
+    }
   });
 
   it("is registered anew when the issuer seems to have forgotten it", async () => {

@@ -74,14 +74,15 @@ function cutter(server: NodeServer): () => void {
 
 /**
  * What to say of a server that takes tokens where others can read them; undefined when they travel encrypted, stay on this machine,
- * or its public address says that a proxy in front speaks TLS.
+ * or a proxy in front is known of, by the public address or as a trusted one.
  */
 export function clearTextWarning(
-  { host = "127.0.0.1", tls, unixSocket }: ListenOptions,
+  { host = "127.0.0.1", tls, unixSocket, trustedProxies = [] }: ListenOptions & Pick<HttpOptions, "trustedProxies">,
   resource: string | undefined,
 ): string | undefined {
-  if (tls || unixSocket || LOOPBACK.has(host) || resource?.startsWith("https:")) return undefined;
-  return `Tokens travel to ${host} in clear text: give \`tls\`, or, behind a proxy that speaks TLS, the public address as \`resource\``;
+  const proxied = trustedProxies.length > 0 || resource?.startsWith("https:");
+  if (tls || unixSocket || LOOPBACK.has(host) || proxied) return undefined;
+  return `Tokens travel to ${host} in clear text: give \`tls\`, or, behind a proxy that speaks TLS, the public address as \`resource\` or \`http.trustedProxies\``;
 }
 
 /**

@@ -293,7 +293,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         import("./listen.ts"),
         import("./fast/listener.ts"),
       ]);
-      const warning = options.auth && clearTextWarning(listenOptions, options.auth.resource);
+      const warning = options.auth && clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource);
       if (warning !== undefined) log("warning", warning);
       const identity = identityOf(introduction);
       const listening = await listen(

@@ -216,6 +216,21 @@ describe("the address of a server", () => {
       'resource_metadata="https://api.example/.well-known/oauth-protected-resource/orders/mcp"',
     );
   });
+  it("is what a trusted proxy says that callers used", async () => {
+    const http = { allowedHosts: ["orders.example"], trustedProxies: ["loopback"] };
+    const server = make(jwt(accepts(signer, { audience: "orders" })), { http });
+    const { url } = await server.listen({ port: 0 });
+    const headers = { host: "inside", "x-forwarded-host": "orders.example", "x-forwarded-proto": "https" };
+    expect((await overSocket(url, modern("tools/list", {}, { headers }))).headers["www-authenticate"]).toBe(
+      'Bearer resource_metadata="https://orders.example/.well-known/oauth-protected-resource/mcp"',
+    );
+    const where = new URL("/.well-known/oauth-protected-resource/mcp", url).href;
+    const { messages } = await overSocket(where, { method: "GET", headers });
+    expect(messages).toMatchObject([{ resource: "https://orders.example/mcp" }]);
+    const token = await sign(signer, "u", "", { claims: { aud: "orders" } });
+    const call = modern("tools/call", { name: "whoami" }, { headers: { ...headers, ...bearer(token) } });
+    expect(textOf(await overSocket(url, call))).toBe("u");
+  });
   it("in clear text on other machines' side is worth a warning, unless a proxy is known to encrypt", async () => {
     const warned = async (options: object): Promise<boolean> => {
       logged.length = 0;

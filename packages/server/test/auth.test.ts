@@ -14,7 +14,7 @@ import {
   type Raw,
   sessionOf,
 } from "./raw-requests.ts";
-import { accepts, bearer, createSigner, ISSUER, METADATA, type Signer, sign } from "./tokens.ts";
+import { AUDIENCE, accepts, bearer, createSigner, ISSUER, METADATA, type Signer, sign } from "./tokens.ts";
 
 const logged: LogEntry[] = [];
 /** Names of headers that a rule about visibility was shown. */
@@ -284,5 +284,16 @@ describe("the server's log", () => {
       expect.objectContaining({ message: "request refused: invalid_token", reason: "expired" }),
     );
     expect(JSON.stringify(logged)).not.toContain(token);
+  });
+  it("says which audience and issuer were expected, since the caller is not told", async () => {
+    for (const [claim, expected] of [
+      ["aud", AUDIENCE],
+      ["iss", ISSUER],
+    ] as const) {
+      const token = await sign(signer, "u", "mcp", { claims: { [claim]: "http://localhost:8000/mcp" } });
+      const answer = await overSocket(url, modern("tools/list", {}, { headers: bearer(token) }));
+      expect([answer.status, answer.text.includes(expected)]).toEqual([401, false]);
+      expect(logged).toContainEqual(expect.objectContaining({ expected: [expected] }));
+    }
   });
 });

@@ -202,13 +202,17 @@ describe("a legacy session", () => {
     await small.close();
   });
   it("is closed when nobody uses it", async () => {
-    const hasty = shop({ http: { sessions: { idleMs: 50 } } });
+    // longer than a busy machine takes to open one, shorter than the pause between two looks
+    const hasty = shop({ http: { sessions: { idleMs: 700 } } });
     const { url: at } = await hasty.listen({ port: 0 });
     const client = await connect(at, "legacy");
     const session = { "mcp-session-id": (client.transport as { sessionId?: string }).sessionId ?? "" };
     await client.transport?.close();
     await expect
-      .poll(async () => (await overSocket(at, legacy("ping", {}, { headers: session }))).status, { interval: 300 })
+      .poll(async () => (await overSocket(at, legacy("ping", {}, { headers: session }))).status, {
+        interval: 1_800,
+        timeout: 15_000,
+      })
       .toBe(404);
     await hasty.close();
   });

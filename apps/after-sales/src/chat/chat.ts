@@ -2,7 +2,7 @@ import { type EndState, openQuestions, type RunnableAgent, type StreamOptions, s
 import { type Lines, terminalTexts } from "@tenon/client/terminal";
 import { cleanText as clean, isRecord } from "@tenon/core";
 import type { Desk } from "../agent/desk.ts";
-import type { AuditLine, DeskContext } from "../agent/interceptors.ts";
+import type { AuditLine } from "../agent/interceptors.ts";
 import type { Threads } from "../agent/threads.ts";
 import type { ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
@@ -16,7 +16,6 @@ export interface ChatOptions {
   lines: Lines;
   texts: Texts;
   threadId: string;
-  user: DeskContext;
   /** How the model is called in the greeting. */
   model: string;
   /** Hears of errors of which the person is told only a reference. */
@@ -37,24 +36,32 @@ function auditOf(values: unknown): readonly AuditLine[] {
 
 /** Talks with a person until they leave, the input ends, or `signal` fires. */
 export async function chat(options: ChatOptions): Promise<void> {
-  const { desk, threads, lines, texts: t, threadId, user, signal } = options;
+  const { desk, threads, lines, texts: t, threadId, signal } = options;
   const serverTitle = (server: string): string => t.offline.serverNames[server] ?? clean(server);
   const render = createRenderer(lines.write, { t, threadId, serverTitle });
-  const down = new Set<ServerName>();
+  /** What was said last about a server that does not give everything. */
+  const told = new Map<ServerName, string>();
   const texts = terminalTexts(t.lang, { leave: t.chat.formActions });
   let left = false;
   const leave = (): void => {
     left = true;
   };
 
-  /** Says when a server went away or came back, once each. */
+  /** Says when a server went away, keeps something from the user, or gives everything again: once each. */
   function reportServers(): void {
-    for (const info of desk.servers()) {
-      const server = info.server as ServerName; // the client knows no others
-      if (info.health === "down" && !down.has(server)) {
-        down.add(server);
-        lines.write(`${t.chat.serverDown(serverTitle(server), clean(info.error?.message ?? "?"))}\n`);
-      } else if (info.health === "up" && down.delete(server)) lines.write(`${t.chat.serverUp(serverTitle(server))}\n`);
+    for (const { server: name, error } of desk.servers()) {
+      const server = name as ServerName; // the client knows no others
+      const gap = desk.gaps().get(server);
+      if (gap === undefined) {
+        if (told.delete(server)) lines.write(`${t.chat.serverUp(serverTitle(server))}\n`);
+      } else if (told.get(server) !== gap.text) {
+        told.set(server, gap.text);
+        const down = gap.kind === "down";
+        const line = down
+          ? t.chat.serverDown(serverTitle(server), clean(error?.message ?? "?"))
+          : t.chat.note(gap.text);
+        lines.write(`${clean(line)}\n`);
+      }
     }
   }
 
@@ -69,7 +76,7 @@ export async function chat(options: ChatOptions): Promise<void> {
     let end: EndState | undefined;
     for await (const event of streamInteractive(agent, message, {
       threadId,
-      context: user,
+      context: desk.user,
       signal,
       leases: threads.leases,
       lease: threads.lease,

@@ -2,6 +2,7 @@ import { cleanText as clean } from "@tenon/core";
 import { attach, attachmentsIn } from "../agent/attachments.ts";
 import type { Desk } from "../agent/desk.ts";
 import type { AuditLine } from "../agent/interceptors.ts";
+import type { ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
 
 /** What a line means: something to say to the agent, something that was done already, or the wish to leave. */
@@ -72,9 +73,11 @@ export async function interpret(
       return {
         done: desk
           .servers()
-          .map((info) =>
-            `  ${context.serverTitle(info.server)}: ${info.health} ${info.era ?? ""} ${clean(info.error?.message ?? "")}`.trimEnd(),
-          )
+          .map((info) => {
+            const gap = desk.gaps().get(info.server as ServerName); // the client knows no others
+            const why = gap === undefined || gap.kind === "down" ? info.error?.message : gap.text;
+            return `  ${context.serverTitle(info.server)}: ${info.health} ${info.era ?? ""} ${clean(why ?? "")}`.trimEnd();
+          })
           .join("\n"),
       };
     case "audit": {

@@ -51,11 +51,18 @@ function resultOf(desk: Desk, name: string, argument: string, value: unknown): O
   );
 }
 
+/** Why a server does not give something, where the desk knows. */
+function whyNot({ t, turn }: Desk, server: "order" | "notification"): string | undefined {
+  const lines = section(turn.system, t.agent.unavailableHeading)?.split("\n") ?? [];
+  return lines.find((line) => line.startsWith(`- ${server}: `))?.slice(server.length + 4);
+}
+
 /** The call, or the honest word that its server is not there. */
-function callOrSay({ t, turn }: Desk, name: string, args: Record<string, unknown>): Step {
+function callOrSay(desk: Desk, name: string, args: Record<string, unknown>): Step {
+  const { t, turn } = desk;
   if (turn.tools.some((tool) => tool.name === name)) return { call: { name, args } };
   const server = name.startsWith("mcp_order_") ? "order" : "notification";
-  return { say: t.offline.unavailable(t.offline.serverNames[server] ?? server) };
+  return { say: whyNot(desk, server) ?? t.offline.unavailable(t.offline.serverNames[server] ?? server) };
 }
 
 function query(desk: Desk, orderId: string): Step {
@@ -133,9 +140,14 @@ function sms(desk: Desk, phone: string | undefined, given: string | undefined): 
 }
 
 /** The lines of the policy that answer, or all of it. */
-function policy({ t, turn }: Desk, about: string): Step {
+function policy(desk: Desk, about: string): Step {
+  const { t, turn } = desk;
   const whole = section(turn.system, t.agent.policyHeading);
-  if (whole === undefined) return { say: t.offline.noPolicy };
+  if (whole === undefined) {
+    const why = whyNot(desk, "notification");
+    const down = t.offline.unavailable(t.offline.serverNames.notification ?? "");
+    return { say: why === undefined || why === down ? t.offline.noPolicy : why };
+  }
   const topics: [RegExp, number][] = [
     [/赠品|gift/i, 3],
     [/换货|质量|exchange|defect/i, 2],

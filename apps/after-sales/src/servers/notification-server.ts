@@ -4,12 +4,13 @@ import { createServer, type TenonServer, ToolError, text } from "@tenon/server";
 import { z } from "zod";
 import { isPhone } from "../phone.ts";
 import { textsFor } from "../texts/index.ts";
+import { ownCallerOnly, TOOL_SCOPES, textsOf } from "./access.ts";
 import { openDesk } from "./database.ts";
-import type { ServeOptions } from "./options.ts";
+import type { ServerOptions } from "./options.ts";
 import { consoleGateway, createOutbox, type Outbox, webhookGateway } from "./outbox.ts";
 
 /** The notification server: text messages, the return policy and the reply template. */
-export function createNotificationServer(options: ServeOptions): TenonServer<{ outbox: Outbox }> {
+export function createNotificationServer(options: ServerOptions): TenonServer<{ outbox: Outbox }> {
   const own = textsFor(options.lang);
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
   const gateway = options.smsWebhook ? webhookGateway(options.smsWebhook) : consoleGateway((line) => log(clean(line)));
@@ -18,15 +19,13 @@ export function createNotificationServer(options: ServeOptions): TenonServer<{ o
     version: "1.0.0",
     logSink: (entry) => log(JSON.stringify(entry)),
     instructions: own.notification.instructions,
+    auth: options.auth,
     lifespan: async () => {
       const database = openDesk(options.dataDirectory);
       return { value: { outbox: createOutbox(database, gateway) }, close: () => void database.close() };
     },
   });
-  const textsOf = (headers: Headers | undefined) => {
-    const tag = headers?.get("accept-language");
-    return tag && tag !== "*" ? textsFor(tag) : own;
-  };
+  server.use(ownCallerOnly(own));
 
   server.tool(
     "send_sms",
@@ -38,14 +37,15 @@ export function createNotificationServer(options: ServeOptions): TenonServer<{ o
         caller_id: z.string().max(200).default("").describe(own.order.callerId),
       }),
       annotations: { destructiveHint: false, openWorldHint: true },
+      scopes: [TOOL_SCOPES.notification.send_sms],
     },
     async (args, ctx) => {
-      const t = textsOf(ctx.headers);
+      const t = textsOf(ctx.headers, own);
       const phone = args.phone.trim();
       if (!isPhone(phone)) throw new ToolError(t.notification.badPhone(phone), { code: "phone" });
       const { message, sent } = await ctx.lifespan.outbox.send(
         { phone, content: args.content },
-        { callerId: args.caller_id, idempotencyKey: ctx.idempotencyKey ?? randomUUID() },
+        { callerId: args.caller_id || (ctx.caller?.subject ?? ""), idempotencyKey: ctx.idempotencyKey ?? randomUUID() },
       );
       if (!sent)
         throw new ToolError(t.notification.failed(message.id), {
@@ -58,8 +58,13 @@ export function createNotificationServer(options: ServeOptions): TenonServer<{ o
 
   server.resource(
     "company://policies/return",
-    { name: "return-policy", title: own.notification.policyTitle, mimeType: "text/markdown" },
-    (_, ctx) => textsOf(ctx.headers).notification.policy,
+    {
+      name: "return-policy",
+      title: own.notification.policyTitle,
+      mimeType: "text/markdown",
+      scopes: ["policies:read"],
+    },
+    (_, ctx) => textsOf(ctx.headers, own).notification.policy,
   );
 
   server.prompt(
@@ -67,12 +72,13 @@ export function createNotificationServer(options: ServeOptions): TenonServer<{ o
     {
       title: own.notification.promptTitle,
       description: own.notification.promptTitle,
+      scopes: ["policies:read"],
       input: z.object({
         order_id: z.string().max(64).describe(own.notification.promptOrderId),
         amount: z.string().max(32).describe(own.notification.promptAmount),
       }),
     },
-    ({ order_id, amount }, ctx) => textsOf(ctx.headers).notification.reply(order_id, amount),
+    ({ order_id, amount }, ctx) => textsOf(ctx.headers, own).notification.reply(order_id, amount),
   );
   return server;
 }

@@ -2,17 +2,25 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@tenon/client";
+import { bearer } from "@tenon/client/auth";
 import { META } from "@tenon/core";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { tokenFor } from "../../test/token-for.ts";
 import { createOrderServer } from "./order-server.ts";
+import { trustOf } from "./trust.ts";
 
 /** A real server on a real file, and a client of it. */
 async function orderServer() {
   const dataDirectory = mkdtempSync(join(tmpdir(), "tenon-orders-"));
-  const server = createOrderServer({ dataDirectory, lang: "en", log: () => undefined });
+  const server = createOrderServer({
+    dataDirectory,
+    lang: "en",
+    log: () => undefined,
+    auth: await trustOf("order", dataDirectory),
+  });
   const { url } = await server.listen({ port: 0 });
-  const client = createClient({ servers: { order: { url } } });
+  const client = createClient({ servers: { order: { url, auth: bearer(await tokenFor(dataDirectory, "order")) } } });
   const database = new Database(join(dataDirectory, "orders.sqlite"), { timeout: 5_000 });
   onTestFinished(async () => {
     await client.close();

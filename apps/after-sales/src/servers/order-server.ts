@@ -4,8 +4,9 @@ import { setImmediate } from "node:timers/promises";
 import { createServer, loadStateKeys, type TenonServer, type ToolContext, ToolError, text } from "@tenon/server";
 import { z } from "zod";
 import { type Texts, textsFor, yuan } from "../texts/index.ts";
+import { ownCallerOnly, SCOPE_HIERARCHY, TOOL_SCOPES, textsOf } from "./access.ts";
 import { openDesk } from "./database.ts";
-import type { ServeOptions } from "./options.ts";
+import type { ServerOptions } from "./options.ts";
 import { createOrderBook, type Order, type OrderBook, type Refusal } from "./order-book.ts";
 
 /** From this amount on the user confirms a refund again; a batch takes orders up to it. Fen. */
@@ -23,11 +24,8 @@ function orderId(text: string): string {
 
 const product = (t: Texts, order: Order): string => t.product[order.id] ?? order.id;
 
-/** The language of this request, else the server's own. */
-const textsOf = (ctx: Context, fallback: Texts): Texts => {
-  const tag = ctx.headers?.get("accept-language");
-  return tag && tag !== "*" ? textsFor(tag) : fallback;
-};
+/** Who a refund is made for, as the client wrote it, else as the token says it. */
+const callerOf = (callerId: string, { caller }: Context): string => callerId || (caller?.subject ?? "");
 
 function explain(t: Texts, refused: Refusal): string {
   switch (refused.reason) {
@@ -53,7 +51,7 @@ function notConfirmed(t: Texts, id: string, how: "choseCancel" | "declined" | "d
 }
 
 /** The order server: look up, refund one, refund a batch. */
-export function createOrderServer(options: ServeOptions): TenonServer<{ book: OrderBook }> {
+export function createOrderServer(options: ServerOptions): TenonServer<{ book: OrderBook }> {
   const own = textsFor(options.lang);
   const { log } = options;
   const id = z.string().min(1).max(64).describe(own.order.orderId);
@@ -65,6 +63,8 @@ export function createOrderServer(options: ServeOptions): TenonServer<{ book: Or
     version: "1.0.0",
     ...(log && { logSink: (entry) => log(JSON.stringify(entry)) }),
     instructions: own.order.instructions,
+    auth: options.auth,
+    scopeHierarchy: SCOPE_HIERARCHY,
     stateKeys: loadStateKeys(join(options.dataDirectory, "state-keys")),
     lifespan: async () => {
       const database = openDesk(options.dataDirectory);
@@ -72,15 +72,18 @@ export function createOrderServer(options: ServeOptions): TenonServer<{ book: Or
     },
   });
 
+  server.use(ownCallerOnly(own));
+
   server.tool(
     "query_order",
     {
       description: own.order.queryTool,
       input: z.object({ order_id: id, caller_id: callerId }),
       annotations: { readOnlyHint: true },
+      scopes: [TOOL_SCOPES.order.query_order],
     },
     async (args, ctx) => {
-      const t = textsOf(ctx, own);
+      const t = textsOf(ctx.headers, own);
       const wanted = orderId(args.order_id);
       const found = await ctx.lifespan.book.find(wanted);
       if (!found) throw refusal(t, { reason: "unknown", orderId: wanted });
@@ -105,9 +108,10 @@ export function createOrderServer(options: ServeOptions): TenonServer<{ book: Or
       description: own.order.refundTool,
       input: z.object({ order_id: id, reason, caller_id: callerId }),
       annotations: { destructiveHint: true, idempotentHint: false },
+      scopes: [TOOL_SCOPES.order.process_refund],
     },
     async (args, ctx) => {
-      const t = textsOf(ctx, own);
+      const t = textsOf(ctx.headers, own);
       const { book } = ctx.lifespan;
       const wanted = orderId(args.order_id);
       const idempotencyKey = ctx.idempotencyKey ?? (await ctx.step("key", () => randomUUID()));
@@ -138,7 +142,11 @@ export function createOrderServer(options: ServeOptions): TenonServer<{ book: Or
         if (answer.data === "cancel") return notConfirmed(t, order.id, "choseCancel");
         await ctx.log.info(t.order.confirmed(order.id, amount));
       }
-      const outcome = await book.refund(order.id, { reason: args.reason, callerId: args.caller_id, idempotencyKey });
+      const outcome = await book.refund(order.id, {
+        reason: args.reason,
+        callerId: callerOf(args.caller_id, ctx),
+        idempotencyKey,
+      });
       if ("refused" in outcome) throw refusal(t, outcome.refused);
       return done(outcome.order);
     },
@@ -156,9 +164,10 @@ export function createOrderServer(options: ServeOptions): TenonServer<{ book: Or
         caller_id: callerId,
       }),
       annotations: { destructiveHint: true, idempotentHint: true },
+      scopes: [TOOL_SCOPES.order.batch_refund],
     },
     async (args, ctx) => {
-      const t = textsOf(ctx, own);
+      const t = textsOf(ctx.headers, own);
       const listed = typeof args.order_ids === "string" ? args.order_ids.split(/[,，、;；\s]+/) : args.order_ids;
       const ids = [...new Set(listed.filter((one) => one.trim() !== "").map(orderId))];
       if (ids.length === 0 || ids.length > BATCH_SIZE)
@@ -174,7 +183,7 @@ export function createOrderServer(options: ServeOptions): TenonServer<{ book: Or
         if (ctx.signal.aborted) break; // what was refunded stays refunded; the rest is untouched
         const outcome = await ctx.lifespan.book.refund(one, {
           reason: args.reason,
-          callerId: args.caller_id,
+          callerId: callerOf(args.caller_id, ctx),
           idempotencyKey: `${call}:${one}`,
           limit: BATCH_LIMIT,
         });
@@ -198,11 +207,11 @@ export function createOrderServer(options: ServeOptions): TenonServer<{ book: Or
 
   server.resource(
     "order://{order_id}",
-    { name: "order", title: own.order.resource, mimeType: "application/json" },
+    { name: "order", title: own.order.resource, mimeType: "application/json", scopes: ["orders:read"] },
     async (variables, ctx) => {
       const found = await ctx.lifespan.book.find(orderId(variables.order_id ?? ""));
       if (!found) return undefined;
-      const t = textsOf(ctx, own);
+      const t = textsOf(ctx.headers, own);
       const { order, refund } = found;
       return {
         orderId: order.id,

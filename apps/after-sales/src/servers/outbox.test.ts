@@ -4,10 +4,13 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@tenon/client";
+import { bearer } from "@tenon/client/auth";
 import { META } from "@tenon/core";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { tokenFor } from "../../test/token-for.ts";
 import { openDesk } from "./database.ts";
 import { createNotificationServer } from "./notification-server.ts";
+import { trustOf } from "./trust.ts";
 
 /** An SMS gateway that answers with whatever `status` is, and remembers what it took. */
 async function gateway() {
@@ -34,10 +37,13 @@ async function notificationServer(smsWebhook?: string) {
     dataDirectory,
     lang: "en",
     smsWebhook,
+    auth: await trustOf("notification", dataDirectory),
     log: (line) => void log.push(line),
   });
   const { url } = await server.listen({ port: 0 });
-  const client = createClient({ servers: { notification: { url } } });
+  const client = createClient({
+    servers: { notification: { url, auth: bearer(await tokenFor(dataDirectory, "notification")) } },
+  });
   const database = openDesk(dataDirectory);
   onTestFinished(async () => {
     await client.close();

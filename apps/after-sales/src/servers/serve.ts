@@ -2,11 +2,11 @@ import { ConnectionError } from "@tenon/core";
 import type { Listening, TenonServer } from "@tenon/server";
 import type { ServerName } from "./names.ts";
 import { createNotificationServer } from "./notification-server.ts";
-import type { ServeOptions } from "./options.ts";
+import type { ServerOptions } from "./options.ts";
 import { createOrderServer } from "./order-server.ts";
 
 /** Makes one of the desk's servers. */
-export function createDeskServer(name: ServerName, options: ServeOptions): Pick<TenonServer, "listen" | "close"> {
+export function createDeskServer(name: ServerName, options: ServerOptions): Pick<TenonServer, "listen" | "close"> {
   return name === "order" ? createOrderServer(options) : createNotificationServer(options);
 }
 

@@ -5,6 +5,7 @@ import { logFile } from "../log-file.ts";
 import { PORTS, type ServerName } from "./names.ts";
 import type { ServeOptions } from "./options.ts";
 import { createDeskServer, listenOn } from "./serve.ts";
+import { trustOf } from "./trust.ts";
 
 export interface Supervised {
   /** Where each server listens; the same for the supervisor's whole life. */
@@ -32,6 +33,9 @@ const RESTART_MAX_MS = 5_000;
 /** A server that ran this long has not failed at its start. */
 const STABLE_MS = 30_000;
 
+/** Settings that are for this process, or for servers that are started by hand: a server of the desk takes the desk's tokens. */
+const NOT_INHERITED = /^TENON_((ORDER|NOTIFICATION)_TOKEN|ISSUER|JWKS|AUDIENCE)$/;
+
 /** The server's own log goes to a file beside the data. */
 function openLog(dataDirectory: string, name: ServerName): WriteStream {
   const log = createWriteStream(logFile(dataDirectory, `${name}-server`), { flags: "a" });
@@ -52,6 +56,7 @@ async function startChild(
   const child = spawn(process.execPath, [...process.execArgv, options.entry, ...args], {
     // the channel is a lifeline: when this process dies, the child sees it close and ends
     stdio: ["ignore", "ignore", "pipe", "ipc"],
+    env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_INHERITED.test(name))),
     // Ctrl-C reaches the whole group; the supervisor stops its children itself
     detached: true,
   });
@@ -154,7 +159,8 @@ async function supervise(name: ServerName, options: SupervisorOptions): Promise<
 async function runInside(name: ServerName, options: SupervisorOptions): Promise<Running> {
   // its log goes where that of a server process goes, not between the lines of a conversation
   const file = openLog(options.dataDirectory, name);
-  const server = createDeskServer(name, { ...options, log: (line) => void file.write(`${line}\n`) });
+  const auth = await trustOf(name, options.dataDirectory);
+  const server = createDeskServer(name, { ...options, auth, log: (line) => void file.write(`${line}\n`) });
   const wanted = options.ports?.[name];
   const { url, moved } = await listenOn(server, wanted ?? PORTS[name], wanted === undefined);
   return { url, moved, close: () => server.close().finally(() => file.end()) };

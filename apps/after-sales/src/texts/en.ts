@@ -67,6 +67,22 @@ export const en: Texts = {
       `Hello, the refund of order ${orderId} has been accepted. ${amount} CNY will be returned the way you paid within 3 working days. We are sorry for the trouble.`,
   },
 
+  access: {
+    otherCaller: (value, subject) =>
+      `The caller ${value} does not fit the token: it is of ${subject}, and calls are made as that user only`,
+    expired: (server, at) => `The ${server} did not accept your token: it expired at ${at}. Please use a new one.`,
+    issuedElsewhere: (server, issuer, audience) =>
+      `The ${server} did not accept your token: ${issuer} issued it, for ${audience}. Please use one that an issuer the ${server} trusts has issued for it.`,
+    refused: (server) => `The ${server} did not accept your token. Please use one that was issued for it.`,
+    needed: (server, variable) =>
+      `The ${server} needs a token: please give one in the environment variable ${variable}.`,
+    unreadable: (server) => `The token for the ${server} cannot be read; please check the given token or its file.`,
+    lacking: (server, scopes) =>
+      `Your token lacks a scope that the ${server} asks for${scopes && ` (${scopes})`}; this step was not carried out.`,
+    hidden: (server, scopes, tools) =>
+      `Your token lacks the scope ${scopes} for the ${server}, so these cannot be used: ${tools.join(", ")}.`,
+  },
+
   agent: {
     system: `You are the after-sales assistant of a shop. Use the tools to look up and handle orders; never make up results.
 - Permanent errors such as an unknown order: tell the user as it is, do not retry.
@@ -76,6 +92,7 @@ export const en: Texts = {
 - Answer questions about returns from the "Return policy" only.`,
     policyHeading: "Return policy",
     templateHeading: "Refund reply template",
+    unavailableHeading: "Unavailable now (tell the user why, do not try)",
     phoneTool: "Checks a phone number: 11 digits, starting with 1.",
     phoneValid: (phone) => `Phone number ${phone} is valid`,
     phoneInvalid: (phone) => `Phone number ${phone} is not valid: 11 digits starting with 1 are expected`,
@@ -141,6 +158,7 @@ export const en: Texts = {
     },
     audit: "audit",
     noAudit: "no remote tool was called in this turn",
+    note: (text) => `Note: ${text}`,
     serverDown: (server, reason) =>
       `Note: the ${server} cannot be reached (${reason}). What needs it is unavailable; it goes on by itself when the server is back.`,
     serverUp: (server) => `The ${server} is back.`,

@@ -64,6 +64,21 @@ export const zh = {
       `您好，订单 ${orderId} 的退款已受理成功，退款金额 ${amount} 元，款项将在 3 个工作日内原路退回。给您带来不便，敬请谅解。`,
   },
 
+  access: {
+    otherCaller: (value: string, subject: string) =>
+      `调用者 ${value} 与令牌不符：令牌属于 ${subject}，只能以该用户的身份操作`,
+    expired: (server: string, at: string) => `${server}没有接受您的令牌：它已于 ${at} 过期，请换一个新的。`,
+    issuedElsewhere: (server: string, issuer: string, audience: string) =>
+      `${server}没有接受您的令牌：它由 ${issuer} 签发、发给 ${audience}，请换一个由${server}信任的签发方发给它的令牌。`,
+    refused: (server: string) => `${server}没有接受您的令牌，请换一个发给它的令牌。`,
+    needed: (server: string, variable: string) => `${server}需要令牌：请用环境变量 ${variable} 提供。`,
+    unreadable: (server: string) => `读不到${server}的令牌，请检查给出的令牌或它的文件。`,
+    lacking: (server: string, scopes: string) =>
+      `您的令牌没有${server}所需的权限${scopes && ` ${scopes}`}，这一步没有执行。`,
+    hidden: (server: string, scopes: string, tools: readonly string[]) =>
+      `您的令牌没有${server}的权限 ${scopes}，不能使用：${tools.join("、")}。`,
+  },
+
   agent: {
     system: `你是店铺的售后助手。用工具查询和处理订单，不要编造结果。
 - 订单不存在等永久性错误：如实告诉用户，不要重试。
@@ -73,6 +88,7 @@ export const zh = {
 - 有关退货政策的问题，只依据「退货政策」回答。`,
     policyHeading: "退货政策",
     templateHeading: "退款回复模板",
+    unavailableHeading: "当前不可用（如实告诉用户原因，不要尝试）",
     phoneTool: "校验手机号：11 位数字，以 1 开头。",
     phoneValid: (phone: string) => `手机号 ${phone} 格式正确`,
     phoneInvalid: (phone: string) => `手机号 ${phone} 格式不正确：应为 11 位数字并以 1 开头`,
@@ -138,6 +154,7 @@ export const zh = {
     } as Record<string, string>,
     audit: "审计",
     noAudit: "本轮没有调用远程工具",
+    note: (text: string) => `注意：${text}`,
     serverDown: (server: string, reason: string) =>
       `注意：${server}连不上（${reason}）。与它有关的功能暂时不可用，恢复后会自动继续。`,
     serverUp: (server: string) => `${server}已恢复。`,

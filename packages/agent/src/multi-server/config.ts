@@ -31,8 +31,8 @@ const HTTP_OWN = ["reconnect", "automaticSSEFallback"];
 const HTTP_NAMES = ["http", "sse", "streamable_http", "streamable-http"];
 
 const OWN_TRANSPORT =
-  "give the server its transport: { transport: () => new StreamableHTTPClientTransport(new URL(url), { authProvider }) } " +
-  "with the class from @modelcontextprotocol/client";
+  "use auth: oauth(), clientCredentials() or bearer() of @tenon/client/auth; or give the server a transport of your own: " +
+  "{ transport: () => new StreamableHTTPClientTransport(new URL(url), { authProvider }) } of @modelcontextprotocol/client";
 
 /** Options that exist in the packages people come from, and what to do instead. */
 const NOT_HERE: Readonly<Record<string, string>> = {
@@ -44,7 +44,6 @@ const NOT_HERE: Readonly<Record<string, string>> = {
 };
 const NOT_IN_CONNECTION: Readonly<Record<string, string>> = {
   authProvider: OWN_TRANSPORT,
-  auth: OWN_TRANSPORT,
   httpx_client_factory: OWN_TRANSPORT,
   session_kwargs: "sessions are the client's own affair; leave it out",
   timeout: "use connectTimeoutMs for connecting and defaultToolTimeout for calls, in milliseconds",

@@ -113,6 +113,7 @@ export async function runAuthServer(flags: AuthServerFlags): Promise<void> {
   scopes     ${flags.scope.join(" ")}
   users      ${users.length > 0 ? users.join(" ") : "any name"}
   key        ${path}${made ? " (made now)" : ""}
+  server     jwt({ issuer: "${running.issuer}", audience: "${flags.resource[0]}", jwksUrl: "${jwks}" })
   Ctrl-C ends it, and with it sign-ins, registrations and refresh tokens.`);
   if (!isLoopback(host))
     say(`WARNING: ${host} can be reached by other computers, and anyone there can be anyone here.`);

@@ -12,7 +12,7 @@ export async function keyFile(given: string | undefined): Promise<string> {
 }
 
 async function makeKey(flags: { out?: string; alg: SigningAlgorithm; json?: boolean }): Promise<void> {
-  const { createSigningKey, saveSigningKey, SIGNING_KEY_FILE } = await development();
+  const { createSigningKey, saveSigningKey, DEVELOPMENT_ISSUER, SIGNING_KEY_FILE } = await development();
   await attempt("no key was made", async () => {
     const directory = flags.out ?? dataDirectory();
     const path = directory.endsWith(".pem") ? directory : join(directory, SIGNING_KEY_FILE);
@@ -20,10 +20,17 @@ async function makeKey(flags: { out?: string; alg: SigningAlgorithm; json?: bool
     const key = await createSigningKey({ algorithm: flags.alg });
     const files = saveSigningKey(key, path);
     const { algorithm, kid } = key;
+    const given = flags.out === undefined ? "" : ` --key ${files.privateKey}`;
     process.stdout.write(
       flags.json
         ? `${JSON.stringify({ algorithm, kid, files })}\n`
-        : `${algorithm} key ${kid}\n  private  ${files.privateKey} (only you can read it)\n  public   ${files.publicKey}\n  jwks     ${files.jwks}\n`,
+        : `${algorithm} key ${kid}
+  private  ${files.privateKey} (only you can read it)
+  public   ${files.publicKey}
+  jwks     ${files.jwks}
+Sign a token:  tenon token${given} --subject alice --audience http://127.0.0.1:8000/mcp
+Check it:      jwt({ issuer: "${DEVELOPMENT_ISSUER}", audience: "http://127.0.0.1:8000/mcp", publicKey: <what is in ${files.publicKey}> })
+`,
     );
   });
 }

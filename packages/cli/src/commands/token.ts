@@ -69,7 +69,11 @@ export function addToken(program: Command): void {
       `
 Examples:
   tenon token --subject alice --audience http://127.0.0.1:8000/mcp --scope orders:read
-  curl -H "Authorization: Bearer $(tenon token --subject alice --audience http://127.0.0.1:8000/mcp)" …`,
+  curl http://127.0.0.1:8000/mcp -H "Content-Type: application/json" -H "Accept: application/json, text/event-stream" \\
+    -H "Authorization: Bearer $(tenon token --subject alice --audience http://127.0.0.1:8000/mcp)" \\
+    -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+
+The audience is what the server's \`audience\` says, to the letter: localhost is not 127.0.0.1.`,
     )
     .action(printToken);
 }

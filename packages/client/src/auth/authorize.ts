@@ -248,7 +248,7 @@ export async function authorize(order: Order, options: AuthorizeOptions): Promis
   const back = listener?.redirectUrl ?? redirectUrl;
   try {
     const usable = known && (known.from !== "registration" || known.redirectUrl === back) ? known : undefined;
-    const identity = usable ?? (await register(choice, back, order.scope));
+    const identity = usable ?? (await register(choice, back));
     try {
       return await signIn(order, options, identity, back, listener);
     } catch (error) {

@@ -1,12 +1,14 @@
 import { refreshAuthorization } from "@modelcontextprotocol/client";
 import { ConfigError, checkOptions } from "@tenon/core";
 import { parseUrl } from "../connection/place.ts";
+import { isLoopback } from "../connection/proxy.ts";
 import { openInBrowser } from "../terminal/open.ts";
 import { type AuthorizationRequest, authorize, identityOptions, type OnAuthorize } from "./authorize.ts";
-import { asAuthError, authError, reasonOf } from "./errors.ts";
+import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";
 import { keepTokens, type Order } from "./keeper.ts";
 import { COMMON, type CommonOptions, checkCommon, sourceOf } from "./options.ts";
 import { type KnownClient, knownIdentity } from "./registration.ts";
+import { storeKeys } from "./store.ts";
 import { ASKING } from "./tokens.ts";
 import type { Auth } from "./types.ts";
 
@@ -17,7 +19,10 @@ export interface OAuthOptions extends CommonOptions {
    * client listens there itself while it waits; any other address is your program's, see `onAuthorize`.
    */
   redirectUrl?: string;
-  /** Address of this client's metadata document, which is its id where the authorization server takes such (https). */
+  /**
+   * Address of this client's metadata document, which is its id where the authorization server takes such: https, or http on this
+   * machine, which an authorization server on this machine is told of and no other.
+   */
   clientMetadataUrl?: string;
   /** A client that the authorization server knows already; goes before `clientMetadataUrl` and registration. */
   client?: KnownClient;
@@ -75,9 +80,14 @@ function checkOAuth(options: OAuthOptions): void {
   checkCommon(options, "oauth(options)");
   const { redirectUrl, clientMetadataUrl, client, onAuthorize, timeoutMs, clientName } = options;
   if (redirectUrl !== undefined && !URL.canParse(redirectUrl)) wrong(".redirectUrl must be an address");
-  const document = clientMetadataUrl === undefined ? undefined : parseUrl(clientMetadataUrl);
-  if (document === null || (document && (document.protocol !== "https:" || document.pathname === "/"))) {
-    wrong(".clientMetadataUrl must be an https address with a path, such as https://example.com/client.json");
+  const document = parseUrl(clientMetadataUrl ?? "");
+  const here = document?.protocol === "http:" && isLoopback(document.hostname);
+  const usable = document?.pathname !== "/" && (here || document?.protocol === "https:");
+  if (clientMetadataUrl !== undefined && !usable) {
+    wrong(
+      ".clientMetadataUrl must be an https address with a path, such as https://example.com/client.json (or http on this " +
+        "machine, for an authorization server that is here, too)",
+    );
   }
   if (client !== undefined) {
     checkOptions(client, ["clientId", "clientSecret"], "oauth(options).client");
@@ -129,7 +139,12 @@ export function oauth(options: OAuthOptions = {}): Auth {
         ...(dpop && { dpop }),
       });
     } catch (error) {
-      throw asAuthError(server, error, ASKING(issuer), [refreshToken, known.info.client_secret]);
+      const failure = asAuthError(server, error, ASKING(issuer), [refreshToken, known.info.client_secret]);
+      // whoever does not know the client any more would not show it to a person either
+      if (known.from === "registration" && oauthErrorOf(failure) === "invalid_client") {
+        await order.store.set(storeKeys.client(issuer), undefined);
+      }
+      throw failure;
     }
   };
   return keepTokens({

@@ -1,3 +1,4 @@
+import { createPrivateKey } from "node:crypto";
 import {
   ClientCredentialsProvider,
   CrossAppAccessProvider,
@@ -23,7 +24,7 @@ export interface SecretClient extends CommonOptions {
 /** A client with a key of its own; nothing secret is sent (RFC 7523 section 2.2). */
 export interface KeyClient extends CommonOptions {
   clientId: string;
-  /** PKCS #8 as PEM, or a JWK. */
+  /** As PEM, not encrypted, or a JWK. */
   privateKey: string | Record<string, unknown>;
   /** For example `ES256`; an asymmetric one. */
   algorithm: string;
@@ -55,6 +56,19 @@ function invalid(message: string): never {
   throw new ConfigError(message, { code: "invalid_option" });
 }
 
+/** A private key as a JWK: the SDK reads a PEM only for some algorithms. Its text is in no error. @throws ConfigError */
+function readPrivateKey(given: unknown, where: string): Record<string, unknown> {
+  if (isRecord(given)) return given;
+  checkText(given, where);
+  try {
+    return { ...createPrivateKey(String(given)).export({ format: "jwk" }) };
+  } catch {
+    return invalid(
+      `${where} must be an unencrypted private key as PEM, or a JWK; a path is not read, give what is in the file`,
+    );
+  }
+}
+
 /**
  * Asks for tokens in the program's own name (client credentials, SEP-1046): with a secret, or with a key that signs.
  *
@@ -73,8 +87,8 @@ export function clientCredentials(options: ClientCredentialsOptions): Auth {
   let make: (order: Order) => OAuthClientProvider;
   let secret: string | undefined;
   if ("privateKey" in options) {
-    const { privateKey, algorithm } = options;
-    if (!isRecord(privateKey)) checkText(privateKey, `${where}.privateKey`);
+    const { algorithm } = options;
+    const privateKey = readPrivateKey(options.privateKey, `${where}.privateKey`);
     if (!ALGORITHM.test(algorithm)) invalid(`${where}.algorithm must be asymmetric, such as ES256, RS256 or PS256`);
     make = ({ issuer }) => new PrivateKeyJwtProvider({ clientId, privateKey, algorithm, expectedIssuer: issuer });
   } else {

@@ -44,15 +44,22 @@ function infoOf({ clientId, clientSecret, method }: StoredClient): OAuthClientIn
   };
 }
 
+/** The metadata document; one on this machine (http) can only be read by an authorization server that is there, too. */
+function documentFor({ clientMetadataUrl, issuer }: IdentityOptions): string | undefined {
+  const here = clientMetadataUrl?.startsWith("http:") === true;
+  return here && !isLoopback(new URL(issuer).hostname) ? undefined : clientMetadataUrl;
+}
+
 /** The identity that needs no new registration: configured, or a metadata document, or registered before. */
 export async function knownIdentity(options: IdentityOptions): Promise<ClientIdentity | undefined> {
-  const { client, clientMetadataUrl, metadata, store, issuer } = options;
+  const { client, metadata, store, issuer } = options;
   if (client) {
     const { clientId, clientSecret } = client;
     return { info: infoOf({ clientId, ...(clientSecret !== undefined && { clientSecret }) }), from: "configuration" };
   }
-  if (clientMetadataUrl !== undefined && metadata.client_id_metadata_document_supported === true) {
-    return { info: { client_id: clientMetadataUrl }, from: "document" };
+  const document = documentFor(options);
+  if (document !== undefined && metadata.client_id_metadata_document_supported === true) {
+    return { info: { client_id: document }, from: "document" };
   }
   const stored = readClient(await store.get(storeKeys.client(issuer)));
   if (!stored || (stored.expiresAt !== undefined && stored.expiresAt < Date.now())) return undefined;
@@ -67,14 +74,14 @@ function chosenMethod({ token_endpoint_auth_methods_supported: methods }: Author
 }
 
 /**
- * Registers this client (RFC 7591), the last resort.
+ * Registers this client (RFC 7591), the last resort. It names no scopes: what is registered may be the most that the client is ever
+ * given, and which scopes its calls will need is not known yet.
  * @deprecated by the protocol in favour of client metadata documents; earliest removal 2027-07-28.
  * @throws AuthError `registration_failed`
  */
 export async function register(
   { server, issuer, metadata, guard, store, clientName, clientMetadataUrl }: IdentityOptions,
   redirectUrl: string,
-  scope: string | undefined,
 ): Promise<ClientIdentity> {
   if (metadata.registration_endpoint === undefined) {
     const document = clientMetadataUrl === undefined ? "" : " and takes no client metadata documents";
@@ -97,12 +104,7 @@ export async function register(
     application_type: native ? "native" : "web",
   };
   try {
-    const known = await registerClient(issuer, {
-      metadata,
-      clientMetadata,
-      fetchFn: guard.fetch,
-      ...(scope !== undefined && { scope }),
-    });
+    const known = await registerClient(issuer, { metadata, clientMetadata, fetchFn: guard.fetch });
     const { client_id, client_secret, client_secret_expires_at: until, token_endpoint_auth_method: method } = known;
     const stored: StoredClient = {
       clientId: client_id,

@@ -1,9 +1,9 @@
 import { AuthError, ConfigError } from "@tenon/core";
-import { reasonOf } from "./errors.ts";
+import { refusalOf } from "./errors.ts";
 import { REASONS, type TokenVerifier } from "./types.ts";
 
 /** How far a verifier came before it refused: who recognised the issuer has more to say than who did not. */
-const rank = (error: AuthError): number => (REASONS as readonly unknown[]).indexOf(reasonOf(error)); // it may be none
+const rank = (error: AuthError): number => (REASONS as readonly unknown[]).indexOf(refusalOf(error).reason); // it may be none
 
 const union = (lists: readonly (readonly string[])[]): string[] => [...new Set(lists.flat())];
 

@@ -49,14 +49,14 @@ export function readClaims(
   const { clockSkewMs: skew, issuers } = rules;
   const issuer = claims.iss ?? (required.includes("iss") ? undefined : issuers[0]);
   if (typeof issuer !== "string" || !issuers.includes(issuer)) {
-    throw invalidToken("issuer", "The token is from another issuer");
+    throw invalidToken("issuer", "The token is from another issuer", issuers);
   }
   // taken without its proof, a token that is bound to a key (RFC 7800: DPoP, mutual TLS) would be as good for a thief as for its owner
   if (claims.cnf !== undefined) {
     throw invalidToken("bound", "The token is bound to a key of its client (cnf), for which this server cannot ask");
   }
   if (!texts(claims.aud).some((one) => rules.audiences.includes(one))) {
-    throw invalidToken("audience", "The token was not issued for this server");
+    throw invalidToken("audience", "The token was not issued for this server", rules.audiences);
   }
   const expires = time(claims, "exp");
   if (expires === undefined && required.includes("exp")) throw invalidToken("claims", "The token has no expiry");

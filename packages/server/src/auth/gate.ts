@@ -4,7 +4,7 @@ import type { ServerLog } from "../log.ts";
 import { hasScope, type Scopes } from "../scopes.ts";
 import { readBearer } from "./bearer.ts";
 import { type BearerError, challengedScopes } from "./challenge.ts";
-import { reasonOf } from "./errors.ts";
+import { refusalOf } from "./errors.ts";
 import { createKeptTokens } from "./kept.ts";
 import { callerWith } from "./token.ts";
 import type { TokenVerifier, VerifiedToken } from "./types.ts";
@@ -81,7 +81,7 @@ export function createGate(
 
   function failed(error: unknown): Refused {
     if (error instanceof AuthError && error.code === "invalid_token") {
-      log("info", "request refused: invalid_token", { reason: reasonOf(error) });
+      log("info", "request refused: invalid_token", { ...refusalOf(error) });
       return refuse(401, "invalid_token", error.message);
     }
     // neither yes nor no: a client that is told its token is bad would throw away a good one

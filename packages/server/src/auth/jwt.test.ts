@@ -2,6 +2,14 @@ import { generateKeyPairSync } from "node:crypto";
 import { exportPKCS8, generateKeyPair } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
 import { AUDIENCE, accepts, createSigner, ISSUER, type Signer, sign } from "../../test/tokens.ts";
+import {
+  createSigningKey,
+  DEVELOPMENT_ISSUER,
+  publicJwks,
+  publicPem,
+  SIGNING_ALGORITHMS,
+  signToken,
+} from "../development/index.ts";
 import { createServer } from "../index.ts";
 import { introspection, type JwtOptions, jwt, type TokenVerifier } from "./index.ts";
 import { ALGORITHMS } from "./keys.ts";
@@ -28,6 +36,18 @@ describe("a signed token", () => {
         "accepted",
       );
     }
+  });
+  it("is checked with a key set as it is published, and the path of a file is not taken for a key", async () => {
+    const publicKey = { keys: [(await createSigner("k2")).jwk, signer.jwk] };
+    const verifier = jwt({ issuer: ISSUER, audience: AUDIENCE, publicKey });
+    expect(await reasonOf(verifier, sign(signer, "alice"))).toBe("accepted");
+    const stranger = await createSigner("k3");
+    expect(await reasonOf(verifier, sign(stranger, "alice"))).toBe("unknown_key");
+    for (const wrong of [{ keys: [] }, { keys: ["keys.pem"] }, { keys: [undefined] }, ".tenon/signing-key.pem"]) {
+      const options = { issuer: ISSUER, audience: AUDIENCE, publicKey: wrong };
+      expect(() => jwt(options as JwtOptions)).toThrow(expect.objectContaining({ code: "public_key" }));
+    }
+    expect(() => jwt({ issuer: ISSUER, audience: AUDIENCE, publicKey: "keys/a.pem" })).toThrow("give what is in it");
   });
   it("says who calls: subject, client, scopes, issuer, claims", async () => {
     const token = sign(signer, "zhangsan", "orders:read orders:refund", { claims: { role: "clerk" } });
@@ -95,6 +115,18 @@ describe("a signed token", () => {
       expect(await reasonOf(verifier, sign(by, "u", "", { header: { kid: undefined } }))).toBe("accepted");
     }
     expect(await reasonOf(verifier, sign(signer, "u"))).toBe("signature");
+  });
+});
+
+describe("a token made for development", () => {
+  it.each(SIGNING_ALGORITHMS)("with %s is taken by a server that was told the public half", async (algorithm) => {
+    const key = await createSigningKey({ algorithm });
+    const token = await signToken({ key, subject: "zhangsan", audience: AUDIENCE, scopes: ["orders:read"] });
+    for (const publicKey of [publicPem(key), ...publicJwks(key).keys]) {
+      const verifier = jwt({ issuer: DEVELOPMENT_ISSUER, audience: AUDIENCE, publicKey });
+      expect((await look(verifier, token)).caller).toMatchObject({ subject: "zhangsan", scopes: ["orders:read"] });
+      expect(await reasonOf(verifier, sign(signer, "zhangsan"))).not.toBe("accepted");
+    }
   });
 });
 

@@ -3,7 +3,15 @@ import type { ServerLog } from "../log.ts";
 import { readClaims } from "./claims.ts";
 import { invalidToken } from "./errors.ts";
 import { KEY_SET_TIMES, publishedKeys } from "./jwks.ts";
-import { ALGORITHMS, type Algorithm, checkAlgorithms, fixedKeys, type KeySource, type PublicKey } from "./keys.ts";
+import {
+  ALGORITHMS,
+  type Algorithm,
+  checkAlgorithms,
+  fixedKeys,
+  type KeySet,
+  type KeySource,
+  type PublicKey,
+} from "./keys.ts";
 import { ACCEPT_OPTIONS, type AcceptOptions, checkAddress, readAcceptOptions } from "./options.ts";
 import type { TokenVerifier } from "./types.ts";
 
@@ -11,8 +19,8 @@ import type { TokenVerifier } from "./types.ts";
 export interface JwtOptions extends AcceptOptions {
   /** Where the issuer publishes its keys (RFC 7517): https, or http on this machine. Either this or `publicKey`. */
   jwksUrl?: string | URL;
-  /** The issuer's public key, or several while it changes: PEM text or JWK objects. */
-  publicKey?: PublicKey | readonly PublicKey[];
+  /** The issuer's public key, or several while it changes: PEM text, JWK objects, or a key set (`{ keys }`). */
+  publicKey?: PublicKey | KeySet | readonly PublicKey[];
   /** Signature algorithms that are taken. Default: all of RS, PS and ES with 256 to 512 bits, and EdDSA. Never HMAC, never `none`. */
   algorithms?: readonly Algorithm[];
   /** Seconds after which published keys are read again. Default 600. */

@@ -47,7 +47,12 @@ export function checkAlgorithms(given: readonly string[]): readonly Algorithm[] 
 }
 
 /** A public key as configuration gives it: PEM (a key or a certificate), or a JWK. */
-export type PublicKey = string | Readonly<Record<string, unknown>>;
+export type PublicKey = string | Readonly<Record<string, unknown>> | { readonly kty?: string | undefined };
+
+/** A key set (RFC 7517), as `publicJwks` and `tenon keys show` give it. */
+export interface KeySet {
+  readonly keys: readonly object[];
+}
 
 /** The parts of a token's header that choose a key. */
 export interface KeyChoice {
@@ -84,7 +89,8 @@ function algorithmsOf(key: KeyObject): readonly string[] {
 }
 
 function fixedKey(given: PublicKey): FixedKey {
-  const jwk = isRecord(given) ? given : undefined;
+  const value: unknown = given;
+  const jwk = isRecord(value) ? value : undefined;
   if (jwk?.kty === "oct" || jwk?.k !== undefined) {
     throw refuse("is a shared secret; whoever can check such a token can also make one. Give a public key");
   }
@@ -97,7 +103,10 @@ function fixedKey(given: PublicKey): FixedKey {
     // a JWK by its shape; Node checks its members
     key = jwk ? createPublicKey({ key: jwk as JsonWebKey, format: "jwk" }) : createPublicKey(String(given));
   } catch {
-    throw refuse("cannot be read; give PEM text (BEGIN PUBLIC KEY or BEGIN CERTIFICATE) or a JWK object");
+    throw refuse(
+      "cannot be read; give PEM text (BEGIN PUBLIC KEY or BEGIN CERTIFICATE), a JWK or a key set as an object. The path of a " +
+        "file is not read: give what is in it",
+    );
   }
   const possible = algorithmsOf(key);
   const algorithms = typeof jwk?.alg === "string" ? possible.filter((one) => one === jwk.alg) : possible;
@@ -109,8 +118,10 @@ function fixedKey(given: PublicKey): FixedKey {
  * Keys that are given and stay. A key without a `kid`, as PEM is, is tried for every token.
  * @throws ConfigError `code: "public_key"`
  */
-export function fixedKeys(given: PublicKey | readonly PublicKey[]): KeySource {
-  const list = Array.isArray(given) ? (given as readonly PublicKey[]) : [given as PublicKey]; // a list, or the one
+export function fixedKeys(given: PublicKey | KeySet | readonly PublicKey[]): KeySource {
+  const value: unknown = given;
+  const set: unknown = isRecord(value) && Array.isArray(value.keys) ? value.keys : value;
+  const list = (Array.isArray(set) ? set : [set]) as readonly PublicKey[]; // each is looked at below
   if (list.length === 0 || list.length > MAX_KEYS) throw refuse(`must be one to ${MAX_KEYS} keys; got ${list.length}`);
   const keys = list.map(fixedKey);
   return async ({ alg, kid }) => {

@@ -13,4 +13,5 @@ export {
   saveSigningKey,
   signingKeyFiles,
 } from "./keys.ts";
+export { openSigningKey } from "./open-key.ts";
 export { DEVELOPMENT_CLIENT, DEVELOPMENT_ISSUER, MAX_TOKEN_SECONDS, signToken, type TokenOptions } from "./tokens.ts";

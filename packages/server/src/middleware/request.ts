@@ -35,7 +35,7 @@ export function requestOf(
 ): ServerRequest {
   const given = params.name ?? params.uri;
   const name = typeof given === "string" ? given : undefined;
-  const { caller, client, era, requestId, sessionId, meta, remoteAddress } = exchange;
+  const { caller, client, era, requestId, sessionId, meta } = exchange;
   const resumed = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
   const target = targetOf(service, method, name, exchange);
   return {
@@ -51,13 +51,15 @@ export function requestOf(
     requestId,
     sessionId,
     meta,
-    remoteAddress,
     // made when somebody looks: most middleware never does. Own properties, so that `{ ...request, params }` has them
     get signal() {
       return exchange.signal;
     },
     get headers() {
       return exchange.headers;
+    },
+    get remoteAddress() {
+      return exchange.remoteAddress;
     },
   };
 }
