@@ -21,6 +21,9 @@ const MAX_STEP_UPS = 2;
 /** Milliseconds before its end that a token is renewed; half its life for a short one. */
 const SPARE_MS = 60_000;
 const MAX_NOTED = 100;
+/** How often one server may have a person asked in so many milliseconds: it may want another scope with each request. */
+const MAX_ASKED = 10;
+const ASKED_MS = 10 * 60_000;
 const NOT_GIVEN = "wants them, and the authorization server did not give them";
 /** Refusals that make a refresh token useless: revoked, used already, of another client or bound to another key. */
 const REFUSED_FOR_GOOD = ["invalid_grant", "invalid_client", "invalid_dpop_proof", "unauthorized_client"];
@@ -82,6 +85,8 @@ class Keeper implements AuthSession {
   #found: Discovered | undefined;
   /** Scopes that a step-up did not bring, and for whom. */
   readonly #notGiven = new Map<string, string>();
+  /** When a person was asked lately. */
+  #asked: readonly number[] = [];
 
   constructor(shared: Shared, target: AuthTarget) {
     this.#shared = shared;
@@ -126,6 +131,7 @@ class Keeper implements AuthSession {
       if (status === 401 && stored?.refreshToken !== undefined && stored.issuer === found.issuer) {
         if (await this.#refresh({ ...order, scope: stored.scope }, stored)) return;
       }
+      if (this.#source.interactive) this.#countAsking();
       const fresh = await this.#source.obtain({ ...order, scope });
       const principal = status === 403 && stored ? stored.principal : randomUUID();
       const kept = await this.#keep(
@@ -150,6 +156,21 @@ class Keeper implements AuthSession {
     return authError(this.#server, "invalid_token", `it refuses a token that was just made for it; ${todo}`, {
       data: { status: 401 },
     });
+  }
+
+  /** @throws AuthError `auth_required` when the server has a person asked again and again */
+  #countAsking(): void {
+    const now = Date.now();
+    this.#asked = this.#asked.filter((time) => now - time < ASKED_MS);
+    if (this.#asked.length >= MAX_ASKED) {
+      throw authError(
+        this.#server,
+        "auth_required",
+        `it has wanted a sign-in ${MAX_ASKED} times within ${ASKED_MS / 60_000} minutes, so nobody is asked any more for now; ` +
+          "ask who runs it what it needs, and name that in `scopes`",
+      );
+    }
+    this.#asked = [...this.#asked, now];
   }
 
   /** Asking for more scopes must have a chance, or a person would be asked again and again. */
