@@ -1,41 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { clientCredentials, memoryTokenStore, type OAuthOptions, oauth } from "../src/auth/index.ts";
+import { clientCredentials, memoryTokenStore, oauth } from "../src/auth/index.ts";
 import { knownIdentity } from "../src/auth/registration.ts";
+import { bearers, codeOf, type Scene, scene } from "./oauth-scene.ts";
 import { closeAfterEach, connect, start, stubHttp } from "./stub/index.ts";
-import { type Issuer, type IssuerBehavior, type Protection, protectedBy, startIssuer } from "./stub/issuer.ts";
+import { type Issuer, type IssuerBehavior, protectedBy, startIssuer } from "./stub/issuer.ts";
 
 closeAfterEach();
-
-/** A protected server, its issuer, and a client whose person consents at once. */
-async function scene(
-  given: { issuer?: IssuerBehavior; server?: Protection; oauth?: OAuthOptions; era?: "modern" | "legacy" } = {},
-) {
-  const issuer = await start(startIssuer(given.issuer));
-  const onHttp = protectedBy(() => issuer, given.server);
-  const server = await start(stubHttp({ onHttp, ...(given.era && { era: given.era }) }));
-  const shown: string[] = [];
-  const auth = oauth({
-    onAuthorize: ({ url }) => {
-      shown.push(url);
-      // a browser: the client's own page answers the request that leads back
-      void issuer.browse(url).then((back) => fetch(back));
-      return undefined;
-    },
-    ...given.oauth,
-  });
-  const client = connect({ s: { ...server.config, auth, connectTimeoutMs: 20_000, required: true } });
-  return { issuer, server, auth, client, shown };
-}
-type Scene = Awaited<ReturnType<typeof scene>>;
-
-const bearers = ({ server }: Scene) => [
-  ...new Set(server.hits.filter(({ path }) => path === "/mcp").map(({ headers }) => headers.authorization)),
-];
-const codeOf = (promise: Promise<unknown>) =>
-  promise.then(
-    () => "no error",
-    (error: { code?: string }) => error.code,
-  );
 
 describe.each(["modern", "legacy"] as const)("signing in to a %s server", (era) => {
   it("opens a page, comes back to this machine and is let in", async () => {
@@ -438,67 +408,5 @@ describe("a token that ends", () => {
     const on = await scene({ issuer: { token: (all) => ({ ...all, access_token: "at-nobody" }) } });
     expect(await codeOf(on.client.listTools())).toBe("invalid_token");
     expect(on.issuer.tokenRequests).toHaveLength(1);
-  });
-});
-
-describe("scopes", () => {
-  it("are what the challenge says, then what the server supports, and offline access where it is offered", async () => {
-    const supported = { resource: (all: object) => ({ ...all, scopes_supported: ["read", "write"] }) };
-    const on = await scene({
-      server: supported,
-      issuer: { metadata: (all) => ({ ...all, scopes_supported: ["offline_access"] }) },
-    });
-    await on.client.listTools();
-    expect(on.issuer.authorizations).toMatchObject([{ scope: "read write offline_access", prompt: "consent" }]);
-    const other = await scene({ server: { ...supported, challenge: 'scope="read"' } });
-    await other.client.listTools();
-    expect(other.issuer.authorizations).toMatchObject([{ scope: "read" }]);
-    const none = await scene();
-    await none.client.listTools();
-    expect(none.issuer.authorizations[0]).not.toHaveProperty("scope");
-  });
-
-  it("that a call lacks are asked for together with those there are", async () => {
-    const needs = (method: string) => (method === "tools/call" ? "write" : "read");
-    const on = await scene({ server: { needs }, oauth: { scopes: ["read"] } });
-    await on.client.listTools();
-    await on.client.callTool("s", "t");
-    expect(on.issuer.authorizations.map(({ scope }) => scope)).toEqual(["read", "read write"]);
-    expect(on.server.count("server/discover")).toBe(1);
-  });
-
-  it("that nobody gives end the call, and nobody is asked a second time", async () => {
-    const needs = (method: string) => (method === "tools/call" ? "admin" : undefined);
-    const on = await scene({ server: { needs }, issuer: { grants: () => "read" }, oauth: { scopes: ["read"] } });
-    await on.client.listTools();
-    for (let n = 0; n < 3; n++) {
-      await expect(on.client.callTool("s", "t")).rejects.toMatchObject({
-        code: "insufficient_scope",
-        data: { scopes: ["admin"] },
-        message: expect.stringContaining("admin"),
-      });
-    }
-    expect(on.shown).toHaveLength(2);
-  });
-
-  it("that are others with each request do not have a person asked without end", async () => {
-    let wanted = 0;
-    const needs = (method: string) => (method === "tools/call" ? `scope-${wanted++}` : undefined);
-    const on = await scene({ server: { needs } });
-    await on.client.listTools();
-    const codes: (string | undefined)[] = [];
-    for (let i = 0; i < 10; i++) codes.push(await codeOf(on.client.callTool("s", "t")));
-    expect(codes.at(0)).toBe("insufficient_scope");
-    expect(codes.at(-1)).toBe("auth_required");
-    expect(on.shown).toHaveLength(10);
-  });
-
-  it("that were given and are refused all the same end the call", async () => {
-    const on = await scene({ server: { challenge: 'scope="read"', needs: () => "read" } });
-    const tokens = on.issuer.tokens;
-    // the token says "read", and this server does not believe it
-    tokens.get = (token) => (tokens.has(token) ? "" : undefined);
-    expect(await codeOf(on.client.listTools())).toBe("insufficient_scope");
-    expect(on.shown).toHaveLength(1);
   });
 });
