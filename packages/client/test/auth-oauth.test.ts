@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clientCredentials, memoryTokenStore, type OAuthOptions, oauth } from "../src/auth/index.ts";
+import { memoryTokenStore, type OAuthOptions, oauth } from "../src/auth/index.ts";
 import { knownIdentity } from "../src/auth/registration.ts";
 import { closeAfterEach, connect, start, stubHttp } from "./stub/index.ts";
 import { type Issuer, type IssuerBehavior, type Protection, protectedBy, startIssuer } from "./stub/issuer.ts";
@@ -326,24 +326,6 @@ describe("who the client is", () => {
     expect(current().tokenRequests).toMatchObject([{ grant_type: "authorization_code" }]);
   });
 
-  it("gives a secret that several servers share to one authorization server only, whichever they name", async () => {
-    const [good, evil] = [await start(startIssuer()), await start(startIssuer())];
-    const one = await start(stubHttp({ onHttp: protectedBy(() => good) }));
-    const two = await start(stubHttp({ onHttp: protectedBy(() => evil) }));
-    const auth = clientCredentials({ clientId: "nightly", clientSecret: "s3cret" });
-    const client = connect({ one: { ...one.config, auth }, two: { ...two.config, auth } });
-    await client.callTool("one", "t");
-    await expect(client.callTool("two", "t")).rejects.toMatchObject({ code: "issuer_mismatch" });
-    expect(evil.tokenRequests).toEqual([]);
-    // also where both are asked at the same time
-    const again = clientCredentials({ clientId: "nightly", clientSecret: "s3cret" });
-    const both = connect({ one: { ...one.config, auth: again }, two: { ...two.config, auth: again } });
-    const before = good.tokenRequests.length;
-    const calls = await Promise.allSettled([both.callTool("one", "t"), both.callTool("two", "t")]);
-    expect(calls.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-    expect(good.tokenRequests.length - before + evil.tokenRequests.length).toBe(1);
-  });
-
   it("goes to no other authorization server than the configured one", async () => {
     const on = await scene({ oauth: { issuer: "https://id.example" } });
     expect(await codeOf(on.client.listTools())).toBe("issuer_mismatch");
@@ -479,18 +461,6 @@ describe("scopes", () => {
       });
     }
     expect(on.shown).toHaveLength(2);
-  });
-
-  it("that are others with each request do not have a person asked without end", async () => {
-    let wanted = 0;
-    const needs = (method: string) => (method === "tools/call" ? `scope-${wanted++}` : undefined);
-    const on = await scene({ server: { needs } });
-    await on.client.listTools();
-    const codes: (string | undefined)[] = [];
-    for (let i = 0; i < 10; i++) codes.push(await codeOf(on.client.callTool("s", "t")));
-    expect(codes.at(0)).toBe("insufficient_scope");
-    expect(codes.at(-1)).toBe("auth_required");
-    expect(on.shown).toHaveLength(10);
   });
 
   it("that were given and are refused all the same end the call", async () => {
