@@ -45,6 +45,26 @@ describe("a server that", () => {
     expect(good.tokenRequests.length - before + evil.tokenRequests.length).toBe(1);
   });
 
+  it("names another authorization server, where nobody signs in, has the refresh token of the first not sent there", async () => {
+    const [good, evil] = [await start(startIssuer({ lifetime: 2 })), await start(startIssuer())];
+    let now = good;
+    const server = await start(stubHttp({ onHttp: protectedBy(() => now) }));
+    const onAuthorize = ({ url, issuer }: { url: string; issuer: string }) => {
+      if (issuer !== good.url) throw new Error("the person looked at the address, and left");
+      return good.browse(url);
+    };
+    const client = connect({
+      s: { ...server.config, auth: oauth({ client: { clientId: "public" }, onAuthorize }), required: true },
+    });
+    await client.listTools();
+    now = evil;
+    expect(await codeOf(client.callTool("s", "t"))).toBe("authorization_failed");
+    await new Promise((resolve) => setTimeout(resolve, 1_100)); // half the token's life: it is due
+    expect(await codeOf(client.callTool("s", "t"))).toBe("authorization_failed");
+    expect(evil.tokenRequests).toEqual([]);
+    expect(good.tokenRequests.map(({ grant_type }) => grant_type)).toEqual(["authorization_code", "refresh_token"]);
+  });
+
   it("wants other scopes with each request does not have a person asked without end", async () => {
     let wanted = 0;
     const needs = (method: string) => (method === "tools/call" ? `scope-${wanted++}` : undefined);
