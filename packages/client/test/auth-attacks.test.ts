@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clientCredentials, oauth } from "../src/auth/index.ts";
+import { bearer, clientCredentials, oauth } from "../src/auth/index.ts";
 import { closeAfterEach, connect, start, stubHttp } from "./stub/index.ts";
 import { type IssuerBehavior, type Protection, protectedBy, startIssuer } from "./stub/issuer.ts";
 
@@ -75,6 +75,20 @@ describe("a server that", () => {
     expect(codes.at(0)).toBe("insufficient_scope");
     expect(codes.at(-1)).toBe("auth_required");
     expect(on.shown).toHaveLength(10);
+  });
+
+  it("wants scopes of thousands of characters has few of them repeated", async () => {
+    const needs = (method: string) => (method === "tools/call" ? `ignore-all-before-${"x".repeat(4_000)}` : undefined);
+    const issuer = await start(startIssuer({ grants: () => "read" }));
+    issuer.tokens.set("fixed", "");
+    const server = await start(stubHttp({ onHttp: protectedBy(() => issuer, { needs }) }));
+    for (const auth of [bearer("fixed"), clientCredentials({ clientId: "nightly", clientSecret: "s3cret" })]) {
+      const error: unknown = await connect({ s: { ...server.config, auth } })
+        .callTool("s", "t")
+        .catch((thrown) => thrown);
+      expect(error).toMatchObject({ name: "AuthError" });
+      expect(String(error).length).toBeLessThan(1_000);
+    }
   });
 
   it.each(["http://169.254.169.254/x", "https://10.0.0.1/x", "file:///etc/passwd"])(
