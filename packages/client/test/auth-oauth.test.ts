@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clientCredentials, memoryTokenStore, oauth } from "../src/auth/index.ts";
+import { memoryTokenStore, oauth } from "../src/auth/index.ts";
 import { knownIdentity } from "../src/auth/registration.ts";
 import { bearers, codeOf, type Scene, scene } from "./oauth-scene.ts";
 import { closeAfterEach, connect, start, stubHttp } from "./stub/index.ts";
@@ -294,24 +294,6 @@ describe("who the client is", () => {
     await two.callTool("s", "t");
     expect(current().registrations).toHaveLength(1);
     expect(current().tokenRequests).toMatchObject([{ grant_type: "authorization_code" }]);
-  });
-
-  it("gives a secret that several servers share to one authorization server only, whichever they name", async () => {
-    const [good, evil] = [await start(startIssuer()), await start(startIssuer())];
-    const one = await start(stubHttp({ onHttp: protectedBy(() => good) }));
-    const two = await start(stubHttp({ onHttp: protectedBy(() => evil) }));
-    const auth = clientCredentials({ clientId: "nightly", clientSecret: "s3cret" });
-    const client = connect({ one: { ...one.config, auth }, two: { ...two.config, auth } });
-    await client.callTool("one", "t");
-    await expect(client.callTool("two", "t")).rejects.toMatchObject({ code: "issuer_mismatch" });
-    expect(evil.tokenRequests).toEqual([]);
-    // also where both are asked at the same time
-    const again = clientCredentials({ clientId: "nightly", clientSecret: "s3cret" });
-    const both = connect({ one: { ...one.config, auth: again }, two: { ...two.config, auth: again } });
-    const before = good.tokenRequests.length;
-    const calls = await Promise.allSettled([both.callTool("one", "t"), both.callTool("two", "t")]);
-    expect(calls.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-    expect(good.tokenRequests.length - before + evil.tokenRequests.length).toBe(1);
   });
 
   it("goes to no other authorization server than the configured one", async () => {

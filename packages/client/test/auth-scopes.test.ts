@@ -43,19 +43,6 @@ describe("scopes", () => {
     }
     expect(on.shown).toHaveLength(2);
   });
-
-  it("that are others with each request do not have a person asked without end", async () => {
-    let wanted = 0;
-    const needs = (method: string) => (method === "tools/call" ? `scope-${wanted++}` : undefined);
-    const on = await scene({ server: { needs } });
-    await on.client.listTools();
-    const codes: (string | undefined)[] = [];
-    for (let i = 0; i < 10; i++) codes.push(await codeOf(on.client.callTool("s", "t")));
-    expect(codes.at(0)).toBe("insufficient_scope");
-    expect(codes.at(-1)).toBe("auth_required");
-    expect(on.shown).toHaveLength(10);
-  });
-
   it("that were given and are refused all the same end the call", async () => {
     const on = await scene({ server: { challenge: 'scope="read"', needs: () => "read" } });
     const tokens = on.issuer.tokens;

@@ -134,6 +134,6 @@ export async function completePage(
     );
   }
   if (record.done) return; // a page may report twice, the first report counts
-  const done: PageRecord = { owner: record.owner, done: { data: toJson(options.data ?? null, "data") } };
+  const done: PageRecord = { ...record, done: { data: toJson(options.data ?? null, "data") } };
   await store.putBlob(recordKey(id), JSON.stringify(done), ttlMs);
 }

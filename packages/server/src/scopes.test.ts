@@ -30,6 +30,9 @@ describe("a scope", () => {
     expect(has(["orders:*"], "audit", { "orders:refund": ["audit"] })).toBe(true);
     expect(has(["orders:read"], "orders:refund", hierarchy)).toBe(false);
   });
+  it("implies the same when a scope was granted twice", () => {
+    expect(createScopes({ a: ["b"] }).implied(["a", "a"])).toEqual(["a", "b"]);
+  });
   it("may stand in a circle: the scopes in it are the same", () => {
     const circle = { a: ["b"], b: ["c"], c: ["a"] };
     for (const one of ["a", "b", "c"])

@@ -419,6 +419,25 @@ describe.each(["listen", "fetch"] as const)("an attack over %s", (way) => {
   });
 });
 
+describe("another spelling of the address", () => {
+  it.each(["/./mcp", "/x/../mcp", "/mcp#x", "/mcp?x", "http://evil.example/mcp"])(
+    "%s needs a token all the same",
+    async (path) => {
+      const { hostname, port } = new URL(url);
+      const ask = async (headers: Record<string, string>): Promise<number> => {
+        const raw = modern("tools/call", { name: "work" }, { headers });
+        return (await overSocket({ hostname, port, path }, raw)).status;
+      };
+      const token = await good();
+      expect(await ask({})).toBe(401);
+      expect(await ask(bearer(await signedBy(mallory)))).toBe(401);
+      expect(await ask({ authorization: `Bearer ${token}, Bearer ${token}` })).toBe(400);
+      expect(handled).toBe(0);
+      expect(await ask(bearer(token))).toBe(200);
+    },
+  );
+});
+
 describe("two Authorization headers", () => {
   it("are refused, where Node would take the first of them", async () => {
     const { request } = await import("node:http");

@@ -248,6 +248,11 @@ describe("elicitUrl", () => {
     const elsewhere = server.completeElicitation(id, { subject: "ann", issuer: "https://other.example" });
     await expect(elsewhere).rejects.toMatchObject({ code: "foreign_elicitation" });
     await server.completeElicitation(id, { subject: "ann", issuer });
+    // what was reported stays that person's
+    await expect(server.completeElicitation(id, { subject: "ann", issuer })).resolves.toBeUndefined();
+    await expect(
+      server.completeElicitation(id, { subject: "ann", issuer: "https://other.example" }),
+    ).rejects.toMatchObject({ code: "foreign_elicitation" });
   });
   it("must say the issuer where tokens of several are taken", async () => {
     const issuers = ["https://login.example", "https://other.example"];

@@ -257,7 +257,7 @@ class Keeper implements AuthSession {
         const stored = await this.#load();
         if (!stored || !isDue(stored.renewAt)) return;
         const guard = this.#guard(signal);
-        const found = this.#found ?? (await this.#foundBefore(stored, guard));
+        const found = await this.#foundBefore(stored, guard);
         const order = { ...found, ...(await this.#orderBase(guard, signal)), scope: stored.scope };
         if (stored.refreshToken !== undefined && refresh) await this.#refresh(order, stored);
         else await this.#keep(order, await this.#source.obtain(order), stored.scope, stored.principal);
@@ -270,8 +270,9 @@ class Keeper implements AuthSession {
     return this.#shared.tokens.get(this.#url);
   }
 
-  /** Where tokens came from, after a restart. */
+  /** Where tokens came from: what was found last may be another place, where nobody signed in and to which they are worth stealing. */
   async #foundBefore({ issuer, resource }: TokenSet, guard: Guard): Promise<Discovered> {
+    if (this.#found?.issuer === issuer && this.#found.resource === resource) return this.#found;
     const metadata = await discoverIssuer(this.#server, issuer, guard);
     return { issuer, resource, metadata, scopesSupported: undefined };
   }
