@@ -30,6 +30,9 @@ describe("createClient", () => {
     [{ servers: { s: {} } }, "got none"],
     [{ servers: { s: { command: "x", args: ["--port", 1] } } }, "servers.s.args must be a list of texts"],
     [{ servers: { s: { command: "x", cwd: 1 } } }, "servers.s.cwd must be a text"],
+    [{ servers: { s: { url, ca: 1 } } }, "servers.s.ca must be a text"],
+    [{ servers: { s: { url, ca: "certs/ca.pem" } } }, "servers.s.ca must be certificates as PEM text"],
+    [{ servers: { s: { url, ca: ["certs/ca.pem"] } } }, 'readFileSync(path, "utf8")'],
     [{ servers: { s: { url, required: "no" } } }, "servers.s.required must be true or false"],
     [{ servers: { s: { url, timeoutMs: Number.POSITIVE_INFINITY } } }, "at most 2147483647, got Infinity"],
     [

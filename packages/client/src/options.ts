@@ -24,6 +24,8 @@ export const SERVER_KEYS = {
   transport: ["transport", ...COMMON],
 };
 
+const PEM_CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/;
+
 function wrong(message: string): never {
   throw new ConfigError(message, { code: "invalid_option" });
 }
@@ -97,6 +99,14 @@ export function checkServer(config: ServerConfig, where: string): void {
     for (const [key, value] of Object.entries({ socketPath: config.socketPath, ca: config.ca })) {
       const texts: unknown[] = key === "ca" && Array.isArray(value) ? value : [value ?? ""];
       if (!texts.every((text) => typeof text === "string")) wrong(`${where}.${key} must be a text`);
+    }
+    // anything else is passed over by TLS without a word, and every certificate then refused
+    const authorities: unknown[] = [config.ca ?? []].flat();
+    if (!authorities.every((text) => PEM_CERTIFICATE.test(String(text)))) {
+      wrong(
+        `${where}.ca must be certificates as PEM text (-----BEGIN CERTIFICATE-----). The path of a file is not read: give ` +
+          'what is in it, readFileSync(path, "utf8")',
+      );
     }
   } else if ("command" in config) {
     if (typeof config.command !== "string" || config.command === "") wrong(`${where}.command must be a text`);

@@ -185,7 +185,10 @@ describe("other ways to a server", () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
     try {
       const client = connect({ s: { url } });
-      await expect(client.callTool("s", "t")).rejects.toThrow(/self-signed/);
+      const refused = client.callTool("s", "t");
+      await expect(refused).rejects.toThrow(/self-signed.*give that of its authority as `ca`/);
+      await expect(refused).rejects.not.toThrow(/Check that it is running/);
+      await expect(refused).rejects.toMatchObject({ code: "unreachable", maybeExecuted: false });
     } finally {
       delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     }

@@ -40,6 +40,15 @@ const NEVER_CONNECTED = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
+/** What OpenSSL calls a certificate that leads to no authority this client trusts. Nothing is sent before it is checked. */
+const UNTRUSTED = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
 function* causes(error: unknown): Generator<object> {
   const queue = [error];
   for (let steps = 0; queue.length > 0 && steps < 20; steps++) {
@@ -63,6 +72,14 @@ export function refusalCode(error: unknown): string | undefined {
   return undefined;
 }
 
+/** What is wrong with a server's certificate, when no authority that this client trusts vouches for it. */
+function untrustedReason(error: unknown): string | undefined {
+  for (const cause of causes(error)) {
+    if (cause instanceof Error && "code" in cause && UNTRUSTED.has(String(cause.code))) return cause.message;
+  }
+  return undefined;
+}
+
 function rpcErrorIn(text: unknown): { code: number; message: string; data: unknown } | undefined {
   if (typeof text !== "string") return undefined;
   try {
@@ -81,9 +98,11 @@ export function unreachable(
   reason: string,
   cause?: unknown,
 ): ConnectionError {
+  const todo = untrustedReason(cause)
+    ? "If the certificate is yours, give that of its authority as `ca` (PEM text)"
+    : "Check that it is running and that the address or command is right";
   return new ConnectionError(
-    `server "${target.server}" cannot be reached at ${target.place}: ${reason}. Check that it is running and that the ` +
-      "address or command is right; the next call tries again",
+    `server "${target.server}" cannot be reached at ${target.place}: ${reason}. ${todo}; the next call tries again`,
     { code: "unreachable", server: target.server, retryable: true, maybeExecuted: false, cause },
   );
 }
@@ -207,6 +226,8 @@ export function classify(thrown: unknown, target: Target): Failure {
   }
   const code = refusalCode(thrown);
   if (code) return { error: unreachable(target, code, thrown), ran: "no", dead: true };
+  const untrusted = untrustedReason(thrown);
+  if (untrusted) return { error: unreachable(target, untrusted, thrown), ran: "no", dead: true };
   if (thrown instanceof StreamEndedError) {
     return thrown.unreadable === undefined
       ? lost(target, thrown.message, thrown)

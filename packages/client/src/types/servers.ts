@@ -22,7 +22,7 @@ export interface HttpServerConfig extends ToolSelection, ServerTrust {
   connectTimeoutMs?: number;
   /** Path of a unix socket to connect to; the address then only says host name and path. */
   socketPath?: string;
-  /** Certificates (PEM) trusted instead of the system's. Verification cannot be switched off. */
+  /** Certificates as PEM text, not the path of a file, trusted instead of the system's. Verification cannot be switched off. */
   ca?: string | string[];
   /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
   maxResponseBytes?: number;
