@@ -72,6 +72,13 @@ assert.deepEqual(refunded, ["ORD-001", "ORD-002"]);
 await answer("customer-8", approve);
 assert.deepEqual(refunded, ["ORD-001", "ORD-002"]);
 
+await agent.invoke({ messages: ["Refund ORD-003"] }, { configurable: { thread_id: "customer-9" } });
+
+// #region restart
+const later = await runInteractive(agent, undefined, { threadId: "customer-9", leases: stores.leases, ask });
+// #endregion
+assert.equal(later.reply, "ORD-003 refunded");
+
 const shown: string[] = [];
 
 // #region busy

@@ -60,6 +60,9 @@ const OPTIONS = [
  *   threadId: "t1",
  *   ask: async (question) => (question.kind === "approval" ? { decisions: [{ type: "approve" }] } : undefined),
  * });
+ * @example
+ * // after a restart: nothing new to say, only what is open
+ * await runInteractive(agent, undefined, { threadId: "t1", ask });
  */
 export async function runInteractive(
   agent: RunnableAgent,
