@@ -1,5 +1,6 @@
 import type { InputRequest } from "@modelcontextprotocol/server";
 import type { Json, JsonObject } from "@tenon/core";
+import { deadline } from "./deadlines.ts";
 import { Suspension } from "./errors.ts";
 import type { Journal, QuestionKind } from "./journal.ts";
 import { createLoop, type Loop } from "./loop.ts";
@@ -79,19 +80,22 @@ export async function runLinear<T>(
   const call = { over: false };
   const round = runRound(open, handler, call);
   if (!limit) return round;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<Ended<T>>((resolve) => {
-    timer = setTimeout(() => {
+  return new Promise((resolve, reject) => {
+    const takeBack = deadline(limit.ms, () => {
       call.over = true; // what it does from here on is nobody's any more
       resolve({ failed: limit.expire() });
-    }, limit.ms);
-    timer.unref(); // who waits for the answer keeps the process
+    });
+    round.then(
+      (ended) => {
+        takeBack();
+        resolve(ended);
+      },
+      (error: unknown) => {
+        takeBack();
+        reject(error);
+      },
+    );
   });
-  try {
-    return await Promise.race([round, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 async function runRound<T>(
