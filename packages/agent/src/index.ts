@@ -1,7 +1,5 @@
-export { type ApprovalRecord, approvalOf, approvalsOf } from "./approval-records.ts";
-export { type ApprovalOptions, approvals } from "./approvals.ts";
-export { type BareLoopOptions, type BareLoopResult, bareLoop, type LoopEvent } from "./bare-loop.ts";
-export type { AssistantMessage, ChatMessage, ModelEndpoint } from "./chat-completions.ts";
+export { type ApprovalRecord, approvalOf, approvalsOf } from "./approval/approval-records.ts";
+export { type ApprovalOptions, approvals } from "./approval/approvals.ts";
 export type {
   ActionRequest,
   ApprovalDecision,
@@ -9,28 +7,36 @@ export type {
   ApprovalResume,
   Decider,
   ReviewConfig,
-} from "./decisions.ts";
-export type { CallOrigin, RunEvent, ThreadEvent } from "./events.ts";
-export type { ToolErrors } from "./failures.ts";
+} from "./approval/decisions.ts";
+export type { ApprovableTool, ApprovalPolicy, ApprovalRule, DecisionKind } from "./approval/policy.ts";
+export { type BareLoopOptions, type BareLoopResult, bareLoop, type LoopEvent } from "./bare-loop/bare-loop.ts";
+export type { AssistantMessage, ChatMessage, ModelEndpoint } from "./bare-loop/chat-completions.ts";
 export {
-  type InteractiveInput,
-  type InteractiveOptions,
-  type InteractiveResult,
-  runInteractive,
-} from "./interactive.ts";
-export { type InvokableAgent, invokeAgent, streamAgent } from "./invoke.ts";
+  type DispatchOptions,
+  dispatch,
+  type OpenAITool,
+  type OpenAIToolCall,
+  type OpenAIToolMessage,
+  toOpenAITools,
+} from "./bare-loop/openai-tools.ts";
 export {
-  isProcessGone,
-  processHolder,
-  ThreadBusyError,
-  ThreadLeaseLost,
-  type ThreadLeaseOptions,
-  withThreadLease,
-} from "./lease.ts";
-export { McpTool, type McpToolMetadata } from "./mcp-tool.ts";
-export { type McpArtifact, toolMessageOf } from "./messages.ts";
-export { type McpMiddlewareOptions, mcpMiddleware } from "./middleware.ts";
-export { type ModelOptions, resolveModel } from "./models.ts";
+  estimateTokens,
+  findTools,
+  type SearchableTool,
+  type SearchToolsOptions,
+  searchTools,
+  withinBudget,
+} from "./bare-loop/search-tools.ts";
+export { type ModelOptions, resolveModel } from "./model/models.ts";
+export {
+  OfflineModel,
+  type OfflineReply,
+  type OfflineResult,
+  type OfflineRules,
+  type OfflineTool,
+  type OfflineTurn,
+} from "./model/offline.ts";
+export { fromModelArguments, type ModelProvider, toModelSchema } from "./model/provider-schemas/index.ts";
 export {
   type ListedResource,
   type ListedResourceTemplate,
@@ -56,14 +62,6 @@ export type {
   TransportConnection,
 } from "./multi-server/types.ts";
 export {
-  OfflineModel,
-  type OfflineReply,
-  type OfflineResult,
-  type OfflineRules,
-  type OfflineTool,
-  type OfflineTurn,
-} from "./offline.ts";
-export {
   type Answer,
   openQuestions,
   type Question,
@@ -71,26 +69,8 @@ export {
   type RunnableAgent,
   resumeValue,
   type ThreadState,
-} from "./open-questions.ts";
-export {
-  type DispatchOptions,
-  dispatch,
-  type OpenAITool,
-  type OpenAIToolCall,
-  type OpenAIToolMessage,
-  toOpenAITools,
-} from "./openai-tools.ts";
-export type { ApprovableTool, ApprovalPolicy, ApprovalRule, DecisionKind } from "./policy.ts";
-export { fromModelArguments, type ModelProvider, toModelSchema } from "./provider-schemas/index.ts";
-export type { ElicitationInterrupt, ElicitationResume } from "./questions.ts";
-export {
-  estimateTokens,
-  findTools,
-  type SearchableTool,
-  type SearchToolsOptions,
-  searchTools,
-  withinBudget,
-} from "./search-tools.ts";
+} from "./question/open-questions.ts";
+export type { ElicitationInterrupt, ElicitationResume } from "./question/questions.ts";
 export {
   type ContextField,
   type ContextMetaOptions,
@@ -100,8 +80,24 @@ export {
   type StateContext,
   type StateContextOptions,
   stateContext,
-} from "./state-context.ts";
-export { stateByTrace, type TracedState } from "./state-context-trace.ts";
+} from "./state-context/state-context.ts";
+export { stateByTrace, type TracedState } from "./state-context/state-context-trace.ts";
+export type { CallOrigin, RunEvent, ThreadEvent } from "./thread/events.ts";
+export {
+  type InteractiveInput,
+  type InteractiveOptions,
+  type InteractiveResult,
+  runInteractive,
+} from "./thread/interactive.ts";
+export { type InvokableAgent, invokeAgent, streamAgent } from "./thread/invoke.ts";
+export {
+  isProcessGone,
+  processHolder,
+  ThreadBusyError,
+  ThreadLeaseLost,
+  type ThreadLeaseOptions,
+  withThreadLease,
+} from "./thread/lease.ts";
 export {
   type EndState,
   type RunStream,
@@ -111,15 +107,19 @@ export {
   type StreamOptions,
   type StreamStamp,
   streamRun,
-} from "./stream.ts";
-export type { StreamError } from "./stream-error.ts";
-export { type StreamInteractiveOptions, streamInteractive } from "./stream-interactive.ts";
-export type { RedactPlace, StreamRedactor } from "./stream-shape.ts";
-export type { ThreadOptions } from "./stream-thread.ts";
+} from "./thread/stream.ts";
+export type { StreamError } from "./thread/stream-error.ts";
+export { type StreamInteractiveOptions, streamInteractive } from "./thread/stream-interactive.ts";
+export type { RedactPlace, StreamRedactor } from "./thread/stream-shape.ts";
+export type { ThreadOptions } from "./thread/stream-thread.ts";
+export type { ToolErrors } from "./tool/failures.ts";
+export { McpTool, type McpToolMetadata } from "./tool/mcp-tool.ts";
+export { type McpArtifact, toolMessageOf } from "./tool/messages.ts";
+export { type McpMiddlewareOptions, mcpMiddleware } from "./tool/middleware.ts";
 export {
   type AgentClient,
   type AgentInterceptor,
   type McpStreamChunk,
   type McpToolsOptions,
   mcpTools,
-} from "./tools.ts";
+} from "./tool/tools.ts";

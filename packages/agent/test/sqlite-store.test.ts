@@ -10,7 +10,7 @@ import { PostgresStore } from "@langchain/langgraph-checkpoint-postgres/store";
 import { createAgent, HumanMessage, type ToolRuntime, tool } from "langchain";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
-import { SqliteStore } from "../src/sqlite-store.ts";
+import { SqliteStore } from "../src/sqlite-store/sqlite-store.ts";
 import { callingModel } from "./scripted-model.ts";
 import { storeSuite } from "./store-suite.ts";
 
@@ -65,7 +65,7 @@ describe("SqliteStore", () => {
 
   it("is shared by processes that open it at the same time", async () => {
     const path = file(`shared-${randomUUID()}.db`);
-    const module = fileURLToPath(new URL("../src/sqlite-store.ts", import.meta.url));
+    const module = fileURLToPath(new URL("../src/sqlite-store/sqlite-store.ts", import.meta.url));
     const script = `import { SqliteStore } from ${JSON.stringify(module)};
       const store = new SqliteStore(${JSON.stringify(path)});
       for (let i = 0; i < 20; i++) await store.put(["n", String(process.pid)], "k" + i, { i });

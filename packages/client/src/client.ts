@@ -1,15 +1,28 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@tenon/core";
-import { AnswerCache } from "./cache.ts";
-import { callOnWire } from "./call.ts";
-import { mergeTools, ToolList } from "./catalog.ts";
+import { callOnWire } from "./call/call.ts";
+import { nextClient, noteCall } from "./call/marks.ts";
+import { runOnion, showTools } from "./call/onion.ts";
+import { createRequest } from "./call/request.ts";
+import {
+  getPromptOf,
+  inTurns,
+  listPromptsOf,
+  listResourcesOf,
+  listResourceTemplatesOf,
+  readResource,
+} from "./call/resources.ts";
+import { isToolResult, problemResult, resultError } from "./call/results.ts";
+import { MAX_RESULT_BYTES, withRoom } from "./call/size.ts";
+import { limitOf, type WireContext } from "./call/wire.ts";
+import { AnswerCache } from "./catalog/cache.ts";
+import { mergeTools, ToolList } from "./catalog/catalog.ts";
+import { refuseNoObject } from "./catalog/tool-checks.ts";
 import { Pools } from "./connection/pool.ts";
 import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { createEmit } from "./events.ts";
 import { connectionHooks } from "./hooks.ts";
-import { nextClient, noteCall } from "./marks.ts";
-import { runOnion, showTools } from "./onion.ts";
 import {
   checkCallOptions,
   checkClientOptions,
@@ -18,19 +31,8 @@ import {
   checkReadOptions,
   checkUris,
 } from "./options.ts";
-import { createPeerAnswers, type PeerAnswers } from "./peer-requests.ts";
-import { createRequest } from "./request.ts";
-import {
-  getPromptOf,
-  inTurns,
-  listPromptsOf,
-  listResourcesOf,
-  listResourceTemplatesOf,
-  readResource,
-} from "./resources.ts";
-import { isToolResult, problemResult, resultError } from "./results.ts";
-import { MAX_RESULT_BYTES, withRoom } from "./size.ts";
-import { refuseNoObject } from "./tool-checks.ts";
+import { createPeerAnswers, type PeerAnswers } from "./question/peer-requests.ts";
+import { Visits } from "./question/url-refusals.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
 import type { CallOptions, ReadOptions, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "./types/calls.ts";
@@ -45,8 +47,6 @@ import type {
 import type { Client, ClientOptions } from "./types/client.ts";
 import type { ClientEvents } from "./types/events.ts";
 import type { ServerInfo } from "./types/servers.ts";
-import { Visits } from "./url-refusals.ts";
-import { limitOf, type WireContext } from "./wire.ts";
 
 const CLOSE_MS = 1_700;
 const CLOSE_POOLS_MS = 200;

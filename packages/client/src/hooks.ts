@@ -1,11 +1,11 @@
 import type { ConnectionHooks } from "./connection/connection.ts";
 import type { Pools } from "./connection/pool.ts";
 import type { Emit } from "./events.ts";
-import { answerLegacyQuestion } from "./legacy-questions.ts";
-import type { PeerAnswers } from "./peer-requests.ts";
+import { answerLegacyQuestion } from "./question/legacy-questions.ts";
+import type { PeerAnswers } from "./question/peer-requests.ts";
+import type { Visits } from "./question/url-refusals.ts";
 import type { Gate } from "./trust/gate.ts";
 import type { ClientOptions } from "./types/client.ts";
-import type { Visits } from "./url-refusals.ts";
 
 const INFO = { name: "tenon", version: "0.1.0" };
 

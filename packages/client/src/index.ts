@@ -1,10 +1,10 @@
+export { renderText } from "./call/results.ts";
+export type { ToolMatch, ToolSelection } from "./catalog/filters.ts";
 export { createClient } from "./client.ts";
 export { commandLineOf, type Mount, type Sandbox } from "./connection/launch.ts";
-export { type FieldInput, parseFieldText } from "./field-text.ts";
-export { checkAnswer, type FieldIssue, type FieldProblem } from "./field-values.ts";
-export { parseFields } from "./fields.ts";
-export type { ToolMatch, ToolSelection } from "./filters.ts";
-export { renderText } from "./results.ts";
+export { type FieldInput, parseFieldText } from "./question/field-text.ts";
+export { checkAnswer, type FieldIssue, type FieldProblem } from "./question/field-values.ts";
+export { parseFields } from "./question/fields.ts";
 export {
   diffTool,
   formatChanges,

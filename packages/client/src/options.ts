@@ -1,8 +1,8 @@
 import { ConfigError, checkOptions, isRecord, kindOf } from "@tenon/core";
+import { checkSelection } from "./catalog/filters.ts";
 import { checkSandbox } from "./connection/launch.ts";
 import { isLoopback } from "./connection/proxy.ts";
 import { expectList, expectText } from "./expect.ts";
-import { checkSelection } from "./filters.ts";
 import { factoryOf } from "./interceptors/general.ts";
 import { pinOptions } from "./trust/gate.ts";
 import { checkTrust } from "./trust/options.ts";

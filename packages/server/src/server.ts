@@ -1,29 +1,29 @@
 import { ConfigError, checkOptions, isRecord } from "@tenon/core";
 import { createMemoryStore, type OutcomeStore } from "@tenon/store";
-import type { VisibleTags } from "./access.ts";
-import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./arguments.ts";
 import type { TokenVerifier } from "./auth/types.ts";
-import { type CacheOptions, createCacheHints } from "./cache.ts";
-import { createDefining, type Defining, registerHome } from "./defining.ts";
-import type { Service } from "./dispatch.ts";
-import { createExtensions, type Extension } from "./extensions.ts";
-import type { RunOptions } from "./flags.ts";
-import type { FetchOptions, HttpOptions, HttpSide } from "./http.ts";
-import type { Listening, ListenOptions } from "./listen.ts";
+import type { VisibleTags } from "./definition/access.ts";
+import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./definition/arguments.ts";
+import { type CacheOptions, createCacheHints } from "./definition/cache.ts";
+import { createDefining, type Defining, registerHome } from "./definition/defining.ts";
+import { createRegistry } from "./definition/registry.ts";
+import { MAX_RESULT_BYTES } from "./definition/result.ts";
+import { createScopes, type ScopeHierarchy } from "./definition/scopes.ts";
+import { checkTimeoutMs, HANDLER_TIMEOUT_MS } from "./definition/time-limit.ts";
+import type { Service } from "./dispatch/dispatch.ts";
+import { createBus, type Notifier } from "./dispatch/notify.ts";
+import { createPaging } from "./dispatch/paging.ts";
+import { createLastingProtocol, type Introduction, identityOf } from "./dispatch/protocol.ts";
+import { createExtensions, type Extension } from "./extension/extensions.ts";
+import { createWorkers, type WorkerPoolOptions } from "./handler/workers.ts";
+import type { RunOptions } from "./http/flags.ts";
+import type { FetchOptions, HttpOptions, HttpSide } from "./http/http.ts";
+import type { Listening, ListenOptions } from "./http/listen.ts";
+import { runIfEntry } from "./http/run.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
 import type { Middleware } from "./middleware/onion.ts";
-import { createBus, type Notifier } from "./notify.ts";
-import { type CompletionOptions, completePage } from "./pages.ts";
-import { createPaging } from "./paging.ts";
-import { createLastingProtocol, type Introduction, identityOf } from "./protocol.ts";
-import { createRegistry } from "./registry.ts";
-import { MAX_RESULT_BYTES } from "./result.ts";
-import { runIfEntry } from "./run.ts";
-import { createScopes, type ScopeHierarchy } from "./scopes.ts";
-import { createSeal } from "./seal.ts";
-import { openStdio } from "./stdio.ts";
-import { checkTimeoutMs, HANDLER_TIMEOUT_MS } from "./time-limit.ts";
-import { createWorkers, type WorkerPoolOptions } from "./workers.ts";
+import { type CompletionOptions, completePage } from "./question/pages.ts";
+import { createSeal } from "./question/seal.ts";
+import { openStdio } from "./stdio/stdio.ts";
 
 export interface ServerOptions<Lifespan = undefined> {
   /** Machine name, for example `"orders"`. */
@@ -258,7 +258,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   let http: Promise<HttpSide> | undefined;
   // imported when first used: a server on stdio starts without any of it
   const httpSide = (): Promise<HttpSide> => {
-    http ??= import("./http.ts").then(({ createHttpSide }) =>
+    http ??= import("./http/http.ts").then(({ createHttpSide }) =>
       createHttpSide(service, introduction, bus, options.http, admission),
     );
     return http;
@@ -290,7 +290,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       await service.lifespan();
       const [side, { clearTextWarning, listen }, { createFastListener }] = await Promise.all([
         httpSide(),
-        import("./listen.ts"),
+        import("./http/listen.ts"),
         import("./fast/listener.ts"),
       ]);
       const warning = options.auth && clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource);

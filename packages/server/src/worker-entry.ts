@@ -1,8 +1,8 @@
 import type { MessagePort } from "node:worker_threads";
 import { toJson } from "@tenon/core";
-import { isContent } from "./content.ts";
-import type { Caller, ToolContext } from "./context.ts";
+import { isContent } from "./definition/content.ts";
 import { ToolError } from "./errors.ts";
+import type { Caller, ToolContext } from "./handler/context.ts";
 import type { LogLevel } from "./log.ts";
 
 /** What a function in a worker thread gets besides its arguments: what can be copied into a thread. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { introspection, jwt, unsafeToken } from "../src/auth/index.ts";
 import { type Caller, createServer, type LogEntry, type TenonServer } from "../src/index.ts";
 import { rateLimit } from "../src/middleware/index.ts";
-import { connect } from "../src/testing.ts";
+import { connect } from "../src/testing/index.ts";
 import type { Reply } from "./ask.ts";
 import { type Answer, initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
 import {

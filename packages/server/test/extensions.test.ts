@@ -2,11 +2,11 @@ import { fileURLToPath } from "node:url";
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { app, showsApps } from "../src/apps.ts";
+import { app, showsApps } from "../src/extension/apps.ts";
+import { skills } from "../src/extension/skills.ts";
 import { createServer, type TenonServer } from "../src/index.ts";
 import { authorize } from "../src/middleware/index.ts";
-import { skills } from "../src/skills.ts";
-import { connect as inMemory } from "../src/testing.ts";
+import { connect as inMemory } from "../src/testing/index.ts";
 import { audited, connections } from "./extension-server.ts";
 import { connect, type Mode, spawn } from "./servers.ts";
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { connect as inMemory } from "../src/testing.ts";
+import { connect as inMemory } from "../src/testing/index.ts";
 import { initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
 import { type Mode, shop, spawn } from "./servers.ts";
 

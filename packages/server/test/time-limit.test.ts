@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createServer, type LogEntry, type ServerOptions, type TenonServer } from "../src/index.ts";
-import { connect } from "../src/testing.ts";
+import { connect } from "../src/testing/index.ts";
 import { answering, ask, call, said, value } from "./ask.ts";
 
 const forever = () => new Promise<never>(() => {});

@@ -13,8 +13,8 @@ import {
   type ToolRuntime,
 } from "@tenon/client";
 import { ConfigError, ConnectionError, isRecord } from "@tenon/core";
-import type { McpTool } from "../mcp-tool.ts";
-import { type AgentClient, type AgentInterceptor, toolOf } from "../tools.ts";
+import type { McpTool } from "../tool/mcp-tool.ts";
+import { type AgentClient, type AgentInterceptor, toolOf } from "../tool/tools.ts";
 import { type CheckedConfig, checkConfig } from "./config.ts";
 import { type ContentOptions, contentsOf, handlingOf, promptContent, showResult } from "./content.ts";
 import { hooksInterceptor } from "./hooks.ts";

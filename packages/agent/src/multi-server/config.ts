@@ -1,6 +1,6 @@
 import type { ServerConfig } from "@tenon/client";
 import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
-import { replays } from "../tools.ts";
+import { replays } from "../tool/tools.ts";
 import type { Connection, MultiServerConfig } from "./types.ts";
 
 const WHERE = "new MultiServerMCPClient(config)";

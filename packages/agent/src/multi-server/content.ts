@@ -1,7 +1,7 @@
 import type { MessageContent } from "@langchain/core/messages";
 import type { PromptMessage, ResourceBlob, ToolResult } from "@tenon/client";
 import { isRecord } from "@tenon/core";
-import type { ShownResult } from "../messages.ts";
+import type { ShownResult } from "../tool/messages.ts";
 import type { ContentKind, OutputHandling } from "./types.ts";
 
 /** A content block as LangChain's messages take it. */

@@ -2,8 +2,8 @@ import { ToolMessage } from "@langchain/core/messages";
 import { isCommand } from "@langchain/langgraph";
 import type { ToolCallRequest, ToolResult } from "@tenon/client";
 import { ConfigError, isRecord } from "@tenon/core";
-import type { ShownResult } from "../messages.ts";
-import type { AgentInterceptor } from "../tools.ts";
+import type { ShownResult } from "../tool/messages.ts";
+import type { AgentInterceptor } from "../tool/tools.ts";
 import type { HookOutput, HookRuntime, ToolHooks } from "./types.ts";
 
 type Shown = ShownResult & { readonly artifact: readonly unknown[] };

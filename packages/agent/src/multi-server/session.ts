@@ -8,7 +8,7 @@ import type {
   ToolResult,
 } from "@tenon/client";
 import { ConfigError, isRecord } from "@tenon/core";
-import type { AgentClient } from "../tools.ts";
+import type { AgentClient } from "../tool/tools.ts";
 import { contentsOf } from "./content.ts";
 import type { RequestHeaders } from "./types.ts";
 

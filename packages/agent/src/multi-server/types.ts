@@ -10,8 +10,8 @@ import type {
   ToolRuntime,
   TransportServerConfig,
 } from "@tenon/client";
-import type { ModelProvider } from "../provider-schemas/index.ts";
-import type { AgentInterceptor, McpToolsOptions } from "../tools.ts";
+import type { ModelProvider } from "../model/provider-schemas/index.ts";
+import type { AgentInterceptor, McpToolsOptions } from "../tool/tools.ts";
 
 /** Kinds of content a tool may answer with. */
 export type ContentKind = "text" | "image" | "audio" | "resource" | "resource_link";

@@ -10,7 +10,7 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
 import { Refusal } from "../auth/refusal.ts";
-import type { PeerAnswers } from "../peer-requests.ts";
+import type { PeerAnswers } from "../question/peer-requests.ts";
 import type { HttpServerConfig, ServerConfig } from "../types/servers.ts";
 import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";

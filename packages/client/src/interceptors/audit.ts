@@ -1,6 +1,6 @@
 import { ConfigError, checkOptions, digest, ExecutionError, type SerializedError, serializeError } from "@tenon/core";
-import { isSuspension } from "../marks.ts";
-import { isToolResult } from "../results.ts";
+import { isSuspension } from "../call/marks.ts";
+import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";

@@ -1,6 +1,6 @@
 import { ConfigError, checkOptions, digest, JsonError, META, TenonError } from "@tenon/core";
-import { clientOf, hasAsked, principalOf } from "../marks.ts";
-import { isToolResult } from "../results.ts";
+import { clientOf, hasAsked, principalOf } from "../call/marks.ts";
+import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest, ToolResult } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";

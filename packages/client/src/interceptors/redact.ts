@@ -1,5 +1,5 @@
 import { ConfigError, checkOptions, deserializeError, TenonError } from "@tenon/core";
-import { isToolResult } from "../results.ts";
+import { isToolResult } from "../call/results.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";

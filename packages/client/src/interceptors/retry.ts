@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
 import { ExponentialBackoff } from "cockatiel";
-import { limitRepeats } from "../marks.ts";
-import { isToolResult } from "../results.ts";
+import { limitRepeats } from "../call/marks.ts";
+import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";

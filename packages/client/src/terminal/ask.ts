@@ -1,6 +1,6 @@
 import type { Writable } from "node:stream";
-import { parseFieldText } from "../field-text.ts";
-import { checkAnswer } from "../field-values.ts";
+import { parseFieldText } from "../question/field-text.ts";
+import { checkAnswer } from "../question/field-values.ts";
 import type { ElicitationAnswer, ElicitationRequest, Field } from "../types/questions.ts";
 import { type Asking, framed, leaves, nextAnswer, onOneLine, shown } from "./asking.ts";
 import { openLines, type TerminalInput } from "./lines.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it, vi } from "vitest";
-import { parseFields } from "../fields.ts";
+import { parseFields } from "../question/fields.ts";
 import { checkQuestionUrl } from "../trust/url.ts";
 import type { ElicitationRequest } from "../types/questions.ts";
 import {

@@ -1,5 +1,5 @@
 import { cleanText, shownValue } from "@tenon/core";
-import type { FieldProblem } from "../field-values.ts";
+import type { FieldProblem } from "../question/field-values.ts";
 
 /** Languages the terminal speaks by itself. */
 export type Language = "en" | "zh";

@@ -1,6 +1,6 @@
 import type { CreateMessageRequest, CreateMessageResult, Root } from "@modelcontextprotocol/client";
 import type { JsonObject } from "@tenon/core";
-import type { FieldProblem } from "../field-values.ts";
+import type { FieldProblem } from "../question/field-values.ts";
 import type { UrlHost } from "../trust/types.ts";
 import type { EventSource } from "./events.ts";
 

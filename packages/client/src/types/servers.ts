@@ -1,8 +1,8 @@
 import type { Transport } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
 import type { Auth } from "../auth/types.ts";
+import type { ToolSelection } from "../catalog/filters.ts";
 import type { Sandbox } from "../connection/launch.ts";
-import type { ToolSelection } from "../filters.ts";
 import type { ServerTrust } from "../trust/types.ts";
 
 /** A server reached over Streamable HTTP. */

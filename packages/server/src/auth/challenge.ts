@@ -1,4 +1,4 @@
-import { covers, isScope } from "../scopes.ts";
+import { covers, isScope } from "../definition/scopes.ts";
 
 /** Why a request was refused, in the words of RFC 6750, section 3.1. */
 export type BearerError = "invalid_request" | "invalid_token" | "insufficient_scope";

@@ -1,4 +1,4 @@
-import type { Caller } from "../context.ts";
+import type { Caller } from "../handler/context.ts";
 import { invalidToken } from "./errors.ts";
 import { type AcceptRules, texts } from "./options.ts";
 import type { VerifiedToken } from "./types.ts";

@@ -1,4 +1,4 @@
-import { publicUrlOf } from "../forwarding.ts";
+import { publicUrlOf } from "../http/forwarding.ts";
 import { challenge } from "./challenge.ts";
 import type { Gate, Refused } from "./gate.ts";
 import { createMetadata, type Metadata, metadataUrlOf } from "./metadata.ts";

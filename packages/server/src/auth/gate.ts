@@ -1,7 +1,7 @@
 import { AuthError, TenonError } from "@tenon/core";
-import type { Caller } from "../context.ts";
+import { hasScope, type Scopes } from "../definition/scopes.ts";
+import type { Caller } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";
-import { hasScope, type Scopes } from "../scopes.ts";
 import { readBearer } from "./bearer.ts";
 import { type BearerError, challengedScopes } from "./challenge.ts";
 import { refusalOf } from "./errors.ts";

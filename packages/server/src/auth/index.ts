@@ -1,4 +1,4 @@
-export { hasScope, type ScopeHierarchy } from "../scopes.ts";
+export { hasScope, type ScopeHierarchy } from "../definition/scopes.ts";
 export { anyOf } from "./any-of.ts";
 export { type IntrospectionOptions, introspection } from "./introspection.ts";
 export { type JwtOptions, jwt } from "./jwt.ts";

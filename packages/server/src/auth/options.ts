@@ -1,5 +1,5 @@
 import { ConfigError } from "@tenon/core";
-import { checkScopes } from "../scopes.ts";
+import { checkScopes } from "../definition/scopes.ts";
 
 /** What every way to check tokens has to know. */
 export interface AcceptOptions {

@@ -1,9 +1,9 @@
 import { isRecord } from "@tenon/core";
-import type { Viewer } from "../access.ts";
-import type { Caller } from "../context.ts";
-import type { Service } from "../dispatch.ts";
+import type { Viewer } from "../definition/access.ts";
+import type { Service } from "../dispatch/dispatch.ts";
 import { readEnvelope } from "../fast/envelope.ts";
-import { findInsufficient } from "../scope-check.ts";
+import type { Caller } from "../handler/context.ts";
+import { findInsufficient } from "../http/scope-check.ts";
 import { withoutCredentials } from "./bearer.ts";
 import { challenge, challengedScopes } from "./challenge.ts";
 

@@ -1,4 +1,4 @@
-import type { Caller } from "../context.ts";
+import type { Caller } from "../handler/context.ts";
 
 /** Tokens by the caller of one request: whoever copies the caller does not copy its token. */
 const tokens = new WeakMap<Caller, string>();

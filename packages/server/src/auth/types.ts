@@ -1,4 +1,4 @@
-import type { Caller } from "../context.ts";
+import type { Caller } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";
 
 /** What a token turned out to be. */

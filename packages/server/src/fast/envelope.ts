@@ -8,7 +8,7 @@ import {
   PROTOCOL_VERSION_META_KEY,
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
-import type { ClientDescription } from "../context.ts";
+import type { ClientDescription } from "../handler/context.ts";
 
 /** The modern revision the fast path speaks. */
 export const REVISION = "2026-07-28";

@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { LoggingLevel } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
 import { CREDENTIAL_HEADERS } from "../auth/bearer.ts";
-import type { Caller, ClientDescription, Exchange } from "../context.ts";
-import { remoteAddressOf } from "../remote-address.ts";
+import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
+import { remoteAddressOf } from "../http/remote-address.ts";
 import { LEVELS } from "./envelope.ts";
 import type { Recognised } from "./recognise.ts";
 

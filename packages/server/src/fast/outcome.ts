@@ -1,7 +1,7 @@
 import { type Implementation, ProtocolError, type Result } from "@modelcontextprotocol/server";
-import type { Exchange } from "../context.ts";
-import type { Service } from "../dispatch.ts";
-import { answer } from "../protocol.ts";
+import type { Service } from "../dispatch/dispatch.ts";
+import { answer } from "../dispatch/protocol.ts";
+import type { Exchange } from "../handler/context.ts";
 import type { Recognised } from "./recognise.ts";
 import { wireResult } from "./result.ts";
 

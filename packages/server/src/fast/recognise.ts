@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type LoggingLevel, SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/server";
 import { type Era, isRecord } from "@tenon/core";
-import type { ClientDescription } from "../context.ts";
-import type { Method } from "../dispatch.ts";
-import { decodeHeader } from "../param-headers.ts";
-import { type Shape, shapeOf, wholeArguments, wrongParams } from "../params.ts";
-import { withValidTrace } from "../trace.ts";
+import { decodeHeader } from "../definition/param-headers.ts";
+import type { Method } from "../dispatch/dispatch.ts";
+import { type Shape, shapeOf, wholeArguments, wrongParams } from "../dispatch/params.ts";
+import { withValidTrace } from "../dispatch/trace.ts";
+import type { ClientDescription } from "../handler/context.ts";
 import { claimsEnvelope, isToken, REVISION, readEnvelope } from "./envelope.ts";
 
 /** A request that is beyond doubt what the revision asks for. */

@@ -9,9 +9,9 @@ import {
   specTypeSchemas,
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
-import { CACHEABLE } from "../cache.ts";
-import { abilityFor, lacking } from "../capabilities.ts";
-import type { Method } from "../dispatch.ts";
+import { CACHEABLE } from "../definition/cache.ts";
+import { abilityFor, lacking } from "../dispatch/capabilities.ts";
+import type { Method } from "../dispatch/dispatch.ts";
 import type { Recognised } from "./recognise.ts";
 
 const cacheable: ReadonlySet<string> = new Set(CACHEABLE);

@@ -1,9 +1,9 @@
 import type { Writable } from "node:stream";
 import type { Implementation } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
-import { parseBody } from "../body.ts";
-import type { Service } from "../dispatch.ts";
-import { offers } from "../protocol.ts";
+import type { Service } from "../dispatch/dispatch.ts";
+import { offers } from "../dispatch/protocol.ts";
+import { parseBody } from "../http/body.ts";
 import { FastExchange, MAX_WAITING, type ReplyChannel } from "./exchange.ts";
 import { LazyAbort } from "./lazy-abort.ts";
 import { createAnswering, type Outcome } from "./outcome.ts";

@@ -1,7 +1,7 @@
 import type { Result } from "@modelcontextprotocol/server";
 import { ConfigError, checkOptions, digest } from "@tenon/core";
-import { callerKey } from "../caller.ts";
-import type { Caller } from "../context.ts";
+import { callerKey } from "../auth/caller.ts";
+import type { Caller } from "../handler/context.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";
 
 /** What is kept, and for how long. */

@@ -1,6 +1,6 @@
 import type { Result } from "@modelcontextprotocol/server";
 import { ConfigError, isRecord } from "@tenon/core";
-import type { Exchange } from "../context.ts";
+import type { Exchange } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";
 
 /** What a request is about, where it names a definition that exists for its caller. */

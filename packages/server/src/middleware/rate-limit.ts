@@ -1,5 +1,5 @@
 import { ConfigError, checkOptions } from "@tenon/core";
-import { callerKey } from "../caller.ts";
+import { callerKey } from "../auth/caller.ts";
 import { ToolError } from "../errors.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";
 

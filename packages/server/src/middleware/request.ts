@@ -1,6 +1,6 @@
-import { isListed } from "../access.ts";
-import type { Exchange } from "../context.ts";
-import type { Service } from "../dispatch.ts";
+import { isListed } from "../definition/access.ts";
+import type { Service } from "../dispatch/dispatch.ts";
+import type { Exchange } from "../handler/context.ts";
 import type { RequestTarget, ServerRequest } from "./onion.ts";
 
 /** What the request is about, as far as its caller may know. */

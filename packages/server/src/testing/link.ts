@@ -1,5 +1,5 @@
 import { type Era, isRecord, LEGACY_REVISION, MODERN_REVISION, ProtocolError } from "@tenon/core";
-import type { FetchOptions } from "../http.ts";
+import type { FetchOptions } from "../http/http.ts";
 import type { Answerer } from "./script.ts";
 import { type Fetchable, headerValue, type Message, messages, post, rpcError } from "./wire.ts";
 

@@ -1,5 +1,5 @@
 import { isRecord, ProtocolError } from "@tenon/core";
-import type { FetchOptions } from "../http.ts";
+import type { FetchOptions } from "../http/http.ts";
 
 /** A message of JSON-RPC, as it came. */
 export type Message = Readonly<Record<string, unknown>>;

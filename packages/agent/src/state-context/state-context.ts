@@ -1,0 +1,215 @@
+import { type Command, getConfig, getCurrentTaskInput, isCommand } from "@langchain/langgraph";
+import {
+  ConfigError,
+  ContractError,
+  canonicalJson,
+  checkOptions,
+  isRecord,
+  isSchema,
+  type Json,
+  type JsonObject,
+  jsonSchemaOf,
+  META,
+  type Schema,
+} from "@tenon/core";
+import { type AgentMiddleware, createMiddleware } from "langchain";
+import { isPrivateKey } from "../thread/stream-reader.ts";
+import { checkArguments, describeWrong } from "../tool/arguments.ts";
+import { updateOf } from "../tool/commands.ts";
+import type { AgentInterceptor } from "../tool/tools.ts";
+import { fitValue, wrongValue } from "./state-context-fit.ts";
+import { traceIdOf } from "./state-context-trace.ts";
+
+/** What a state's context is made for. */
+export interface ContextScope {
+  readonly threadId?: string | undefined;
+  /** The run's context. */
+  readonly context?: unknown;
+}
+
+/** Where a field of the context comes from when it is not the state's field of that name. Undefined leaves it out. */
+export type ContextField = (state: Readonly<Record<string, unknown>>, context: unknown) => unknown;
+
+/** Options of `stateContext`. */
+export interface StateContextOptions {
+  /** By field of the contract. What the program knows for sure, such as who is asking, belongs here and not into the state. */
+  readonly fields?: Readonly<Record<string, ContextField>>;
+  /** UTF-8 bytes of the whole context as JSON, since every request carries it. Default 16384. */
+  readonly maxBytes?: number;
+}
+
+/** A mapping from the state of a graph to the context of a contract. */
+export interface StateContext {
+  /** The contract's fields as JSON Schema. */
+  readonly schema: JsonObject;
+  /**
+   * The context for a state, checked.
+   * @throws ContractError `code: "missing_context_field"`, `"invalid_context_value"` or `"context_too_large"`
+   */
+  of(state: unknown, scope?: ContextScope): JsonObject;
+  /** Checks the context after every update of an agent's state. Put it first in the list of middleware. */
+  readonly middleware: AgentMiddleware;
+}
+
+const MAX_BYTES = 16_384;
+const TRACE = "trace_id";
+
+function declaredIn(schema: JsonObject): string[] {
+  const all = [schema, ...(Array.isArray(schema.allOf) ? schema.allOf : [])];
+  return all.flatMap((part) => (isRecord(part) && isRecord(part.properties) ? Object.keys(part.properties) : []));
+}
+
+function requiredIn(schema: JsonObject): string[] {
+  return Array.isArray(schema.required) ? schema.required.map(String) : [];
+}
+
+function schemaOf(given: Schema | JsonObject): JsonObject {
+  // a schema library's schema, or the document that a server announces
+  const schema = isSchema(given) ? jsonSchemaOf(given, "input", "stateContext(schema)") : given;
+  if (!isRecord(schema) || declaredIn(schema).length === 0) {
+    throw new ConfigError("stateContext(schema) needs the schema of an object with the contract's fields", {
+      code: "schema",
+    });
+  }
+  return schema;
+}
+
+function missing(field: string): ContractError {
+  return new ContractError(`The context has no ${field}, which the contract requires; set it in the state.`, {
+    code: "missing_context_field",
+    data: { reason: "missing_context_field", field },
+  });
+}
+
+/**
+ * Maps the state of a graph to the context of a contract: takes the fields the schema declares, converts what JSON has no
+ * kind for where the schema says what it should be, refuses everything else by name and path, and adds `trace_id`, with which
+ * `stateByTrace` finds the saved state again.
+ *
+ * @param schema a Standard Schema with JSON Schema output (Zod 4.2 or later), or a JSON Schema document
+ * @throws ConfigError `code: "schema"` or `"unknown_option"`
+ * @example
+ * const context = stateContext(z.object({ user_id: z.string(), order_id: z.string().optional() }), {
+ *   fields: { user_id: (_state, run) => run.userId },
+ * });
+ * const client = createClient({ servers, interceptors: [contextMeta(context, { servers: ["order"] })] });
+ * const agent = createAgent({ model, tools: await mcpTools(client), middleware: [context.middleware, mcpMiddleware()] });
+ */
+export function stateContext(given: Schema | JsonObject, options: StateContextOptions = {}): StateContext {
+  checkOptions(options, ["fields", "maxBytes"], "stateContext(schema, options)");
+  const { fields = {}, maxBytes = MAX_BYTES } = options;
+  const schema = schemaOf(given);
+  const declared = declaredIn(schema);
+  checkOptions(fields, declared, "stateContext(schema, { fields })");
+  const traced = declared.includes(TRACE) || schema.additionalProperties !== false;
+
+  function schemaFor(field: string): unknown {
+    const parts = [schema, ...(Array.isArray(schema.allOf) ? schema.allOf : [])];
+    const part = parts.find((item) => isRecord(item) && isRecord(item.properties) && field in item.properties);
+    return isRecord(part) && isRecord(part.properties) ? part.properties[field] : undefined;
+  }
+
+  function of(state: unknown, scope: ContextScope = {}): JsonObject {
+    const values = isRecord(state) ? state : {};
+    const context: JsonObject = {};
+    for (const field of declared) {
+      if (field === TRACE) continue;
+      const value = Object.hasOwn(fields, field) ? fields[field]?.(values, scope.context) : values[field];
+      if (value !== undefined) context[field] = fitValue(schema, schemaFor(field), value, field);
+    }
+    if (traced) context[TRACE] = traceIdOf(values, scope.threadId);
+    for (const field of requiredIn(schema)) {
+      if (context[field] === undefined || context[field] === "") throw missing(field);
+    }
+    // what is in a state is not repeated
+    const issues = checkArguments(schema, context, { whole: "context", shown: undefined });
+    if (issues[0]) {
+      throw new ContractError(`The context does not fit its contract: ${describeWrong(issues)}`, {
+        code: "invalid_context_value",
+        data: { reason: "invalid_context_value", field: issues[0].path || "context" },
+      });
+    }
+    const bytes = Buffer.byteLength(canonicalJson(context));
+    if (bytes > maxBytes) {
+      throw new ContractError(`The context has ${bytes} bytes; at most ${maxBytes} may travel with every request.`, {
+        code: "context_too_large",
+      });
+    }
+    return context;
+  }
+
+  /** What a command is about to write: a value that can never be JSON must not reach a checkpoint. */
+  function checkUpdate(command: Command): void {
+    for (const [key, value] of Object.entries(updateOf(command))) {
+      if (!declared.includes(key) || isPrivateKey(key) || Object.hasOwn(fields, key) || value === undefined) continue;
+      neverJson(value, key);
+    }
+  }
+
+  const scopeNow = (): ContextScope => {
+    const { configurable, context } = getConfig();
+    const threadId: unknown = configurable?.thread_id;
+    return { context, threadId: typeof threadId === "string" ? threadId : undefined };
+  };
+
+  return {
+    schema,
+    of,
+    middleware: createMiddleware({
+      name: "TenonStateContext",
+      // the model is the first step after the input and after tools; its task's input is the whole state
+      wrapModelCall: (request, handler) => {
+        of(getCurrentTaskInput(), scopeNow());
+        return handler(request);
+      },
+      wrapToolCall: async (request, handler) => {
+        of(getCurrentTaskInput(), scopeNow());
+        const outcome = await handler(request);
+        if (isCommand(outcome)) checkUpdate(outcome);
+        return outcome;
+      },
+    }),
+  };
+}
+
+/** Refuses what no schema could make JSON of: numbers that are none, and cycles. */
+function neverJson(value: unknown, path: string, open: readonly object[] = []): void {
+  if (typeof value === "number" && !Number.isFinite(value)) throw wrongValue(path, String(value), "a finite number");
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return;
+  if (open.includes(value)) throw wrongValue(path, "a cycle", "a tree");
+  const inside = [...open, value];
+  if (Array.isArray(value)) for (const [i, item] of value.entries()) neverJson(item, `${path}[${i}]`, inside);
+  else for (const [key, item] of Object.entries(value)) neverJson(item, `${path}.${key}`, inside);
+}
+
+/** Options of `contextMeta`. */
+export interface ContextMetaOptions {
+  /** Configured names of the servers that may know the context. No other server gets it. */
+  readonly servers: readonly string[];
+}
+
+/**
+ * An interceptor that sends the context of the agent's state with every call, in `_meta` under `dev.tenon/context`. Put it
+ * first, so that interceptors further in find it in `request.meta` (`contextOf`). Calls that no agent makes pass unchanged.
+ *
+ * @throws ContractError instead of the call, for a state the context cannot be made from; nothing is sent
+ */
+export function contextMeta(context: StateContext, options: ContextMetaOptions): AgentInterceptor {
+  checkOptions(options, ["servers"], "contextMeta(context, options)");
+  if (!Array.isArray(options.servers)) {
+    throw new ConfigError("contextMeta needs options.servers: the names of the servers that may know the context", {
+      code: "invalid_option",
+    });
+  }
+  return async (request, next) => {
+    const { state, threadId, context: run } = request.runtime;
+    if (state === undefined || !options.servers.includes(request.server)) return next(request);
+    return next(request.with({ meta: { [META.context]: context.of(state, { threadId, context: run }) } }));
+  };
+}
+
+/** The context a request carries, for interceptors further in than `contextMeta`; undefined when it carries none. */
+export function contextOf(request: { readonly meta: Readonly<Record<string, unknown>> }): JsonObject | undefined {
+  const found = request.meta[META.context] as Json | undefined; // `_meta` is JSON
+  return isRecord(found) ? (found as JsonObject) : undefined;
+}

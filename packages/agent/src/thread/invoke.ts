@@ -1,0 +1,94 @@
+import { isCommand } from "@langchain/langgraph";
+import { ConfigError, isRecord } from "@tenon/core";
+import { lacksCheckpointer } from "../question/open-questions.ts";
+
+/** What can be run by `invokeAgent` and `streamAgent`: what `createAgent` returns, or a compiled graph. */
+export interface InvokableAgent {
+  // parameters of methods are compared both ways, so every agent fits, whatever its state
+  invoke(input: never, config?: never): Promise<unknown>;
+  stream(input: never, config?: never): Promise<unknown>;
+  getState(config: never): Promise<{ readonly values: unknown; readonly next: readonly string[] }>;
+  /** The compiled graph inside what `createAgent` returns. */
+  readonly graph?: unknown;
+}
+
+type Input<Agent extends InvokableAgent> = Parameters<Agent["invoke"]>[0];
+type Config<Agent extends InvokableAgent> = Parameters<Agent["invoke"]>[1];
+
+/**
+ * A step must be saved before the next one acts: an effect of a step that is not saved cannot be recognised after a crash,
+ * because the repeated step has another id and so another idempotency key.
+ */
+export const DURABILITY = "sync";
+
+/**
+ * What runs a thread with these saved values. `createAgent` spreads the saved state into an input as soon as it has middleware,
+ * which doubles every channel with a reducer; its graph does not, but only the agent fills in the defaults of middleware, which
+ * a new thread needs.
+ */
+export function runnerOf<Agent extends { readonly graph?: unknown }>(agent: Agent, values: unknown): Agent {
+  const started = isRecord(values) && Object.keys(values).length > 0;
+  // createAgent's graph has the agent's own methods
+  return started && agent.graph ? (agent.graph as Agent) : agent;
+}
+
+const UNSAVED = { values: {}, next: [] };
+
+function hasThread(config: unknown): boolean {
+  return isRecord(config) && isRecord(config.configurable) && config.configurable.thread_id !== undefined;
+}
+
+async function savedRunner<Agent extends InvokableAgent>(
+  agent: Agent,
+  input: unknown,
+  config: Config<Agent>,
+): Promise<Agent> {
+  const { values, next } = await agent.getState(config as never).catch((error: unknown) => {
+    // without a checkpointer or a thread nothing is saved that could be spread; a saver that fails has said nothing of the kind
+    if (lacksCheckpointer(error) || !hasThread(config)) return UNSAVED;
+    throw error;
+  });
+  if (next.length > 0 && input !== null && !isCommand(input)) {
+    throw new ConfigError(
+      `The thread has stopped at ${next.join(", ")}: a question is open, or a run was cut. New input would leave its tool calls ` +
+        "unanswered, which models refuse. Answer what openQuestions() gives with a Command, or continue with null as the input.",
+      { code: "thread_waits", data: { next: [...next] } },
+    );
+  }
+  return runnerOf(agent, values);
+}
+
+function saving(config: unknown): never {
+  return { durability: DURABILITY, ...(isRecord(config) && config) } as never; // the agent's own configuration, and one key of LangGraph's
+}
+
+/**
+ * `agent.invoke` for threads that go on: an agent of `createAgent` with middleware adds what the thread has already to every
+ * input, so that an audit log or any other state with a reducer doubles with each turn and each resume. This does not, and it
+ * saves each step before the next one begins (`durability: "sync"`, unless the configuration says otherwise).
+ *
+ * @param input null continues a run that was cut, a Command resumes one that waits for an answer
+ * @throws ConfigError `code: "thread_waits"` for new input to a thread that waits for an answer or was cut
+ * @example
+ * const result = await invokeAgent(agent, { messages: [new HumanMessage("hello")] }, { configurable: { thread_id: "t" } });
+ */
+export async function invokeAgent<Agent extends InvokableAgent>(
+  agent: Agent,
+  input: Input<Agent>,
+  config?: Config<Agent>,
+): Promise<Awaited<ReturnType<Agent["invoke"]>>> {
+  const runner = await savedRunner(agent, input, config as Config<Agent>);
+  const result = await runner.invoke(input as never, saving(config));
+  return result as Awaited<ReturnType<Agent["invoke"]>>; // the graph's result is the agent's
+}
+
+/** `agent.stream`, as `invokeAgent` is `agent.invoke`. */
+export async function streamAgent<Agent extends InvokableAgent>(
+  agent: Agent,
+  input: Parameters<Agent["stream"]>[0],
+  config?: Parameters<Agent["stream"]>[1],
+): Promise<Awaited<ReturnType<Agent["stream"]>>> {
+  const runner = await savedRunner(agent, input, config as Config<Agent>);
+  const stream = await runner.stream(input as never, saving(config));
+  return stream as Awaited<ReturnType<Agent["stream"]>>; // the graph's stream is the agent's
+}

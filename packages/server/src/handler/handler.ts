@@ -1,0 +1,86 @@
+import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
+import { ResultTooLargeError } from "../definition/result.ts";
+import { createTimeLimit } from "../definition/time-limit.ts";
+import type { dispatch, Method, Service } from "../dispatch/dispatch.ts";
+import { maskFailure, ToolError } from "../errors.ts";
+import { createAsking, type LinearContext } from "../question/asking.ts";
+import { createPages, type Pages } from "../question/pages.ts";
+import { answerOnce, type Target, type Wire } from "../question/rounds.ts";
+import { type Exchange, progressReporter, RequestContext } from "./context.ts";
+import { createInnerReading } from "./inner.ts";
+
+/** What may be said to a caller about `error`; everything else goes to the log under a reference. */
+export function describeFailure(service: Service, exchange: Exchange, what: string, error: unknown): string {
+  if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
+  if (error instanceof ToolError) return error.message;
+  // who stops because its client has left did right: any client could fill the log with errors otherwise
+  return maskFailure(service.log, what, error, service.exposeErrors, exchange.signal.aborted ? "info" : "error");
+}
+
+/**
+ * Runs a handler as a linear function with its context, for as long as it may take, and flushes what it reported last.
+ * @param answer the dispatcher, for what the handler asks of its own server
+ */
+export async function runHandler<T>(
+  answer: typeof dispatch,
+  service: Service,
+  exchange: Exchange,
+  target: Omit<Target, "limit"> & { method: Method; what: string; timeoutMs: number | undefined },
+  handler: (context: never) => T | Promise<T>,
+  wire: Wire<T>,
+): Promise<Result> {
+  const limit = createTimeLimit(target.what, target.timeoutMs ?? service.timeoutMs, service.log);
+  let progress: ReturnType<typeof progressReporter> | undefined;
+  try {
+    const lifespan = await service.lifespan();
+    return await answerOnce(
+      service,
+      exchange,
+      { ...target, limit },
+      (linear, journal) => {
+        // made when the handler asks: most never do
+        const asking = (): LinearContext => {
+          let made: Pages | undefined;
+          const pages = (): Pages => {
+            made ??= createPages({
+              store: service.store,
+              ids: journal().urls,
+              caller: exchange.caller,
+              ttlMs: service.questionTtlMs,
+              waitMs: service.pageWaitMs,
+              signal: limit.signal(exchange.signal),
+              onCompleted: async (elicitationId) => {
+                // 2026-07-28 has no such message: there the client's own retry finds out
+                if (exchange.era === "modern") return;
+                await exchange.notify("notifications/elicitation/complete", { elicitationId }).catch(() => undefined);
+              },
+            });
+            return made;
+          };
+          return createAsking(linear, { era: exchange.era, capabilities: exchange.client.capabilities, pages });
+        };
+        const context = new RequestContext(exchange, asking, {
+          lifespan,
+          log: service.log,
+          name: target.name,
+          notify: service.notify,
+          inner: () => createInnerReading(answer, service, exchange),
+          progress: (...report) => {
+            progress ??= progressReporter(exchange);
+            return progress.report(...report);
+          },
+          signal: () => limit.signal(exchange.signal),
+          isOpen: linear.isOpen,
+        });
+        return handler(context as never); // each handler declared its own lifespan type
+      },
+      wire,
+    );
+  } catch (error) {
+    if (error instanceof ProtocolError || exchange.signal.aborted) throw error;
+    // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
+    throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, exchange, target.name, error));
+  } finally {
+    await progress?.flush();
+  }
+}
