@@ -4,7 +4,7 @@ import type { Service } from "../dispatch/dispatch.ts";
 import { readEnvelope } from "../fast/envelope.ts";
 import type { Caller } from "../handler/context.ts";
 import { findInsufficient } from "../http/scope-check.ts";
-import { withoutCredentials } from "./bearer.ts";
+import { shownHeaders } from "./bearer.ts";
 import { challenge, challengedScopes } from "./challenge.ts";
 
 /** Answers requests whose token lacks scopes. */
@@ -50,7 +50,7 @@ export function viewerOf(of: {
     meta,
     // made when a rule about visibility looks
     get headers() {
-      return headers && authenticated ? withoutCredentials(headers) : headers;
+      return shownHeaders(headers, { authenticated, caller });
     },
   };
 }

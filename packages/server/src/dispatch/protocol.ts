@@ -10,7 +10,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
-import { withoutCredentials } from "../auth/bearer.ts";
+import { shownHeaders } from "../auth/bearer.ts";
 import type { Viewer } from "../definition/access.ts";
 import type { Registry } from "../definition/registry.ts";
 import { wireExtensions } from "../extension/extension-wiring.ts";
@@ -84,16 +84,16 @@ function describeClient(server: Server, ctx: ServerContext, era: Era): ClientDes
 /** One request of the SDK's protocol layer as the dispatcher sees it. */
 function exchangeOf({ authenticated }: Service, server: Server, ctx: ServerContext, era: Era): Exchange {
   const { mcpReq } = ctx;
-  const headers = ctx.http?.req?.headers;
+  const caller = ctx.http?.authInfo?.extra?.caller as Caller | undefined; // set by our HTTP side only
   return {
     era,
     requestId: mcpReq.id,
     sessionId: ctx.sessionId,
     signal: mcpReq.signal,
     meta: withValidTrace(mcpReq._meta ?? {}),
-    headers: headers && authenticated ? withoutCredentials(headers) : headers,
+    headers: shownHeaders(ctx.http?.req?.headers, { authenticated, caller }),
     remoteAddress: remoteAddressOf(ctx.http?.req),
-    caller: ctx.http?.authInfo?.extra?.caller as Caller | undefined, // set by our HTTP side only
+    caller,
     client: describeClient(server, ctx, era),
     requestState: mcpReq.requestState<string>(),
     inputResponses: mcpReq.inputResponses,
