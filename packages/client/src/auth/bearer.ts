@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
-import { authError, reasonOf } from "./errors.ts";
+import { authError, reasonOf, saidOf } from "./errors.ts";
 import { presenter } from "./present.ts";
-import type { Auth, AuthSession, AuthTarget } from "./types.ts";
+import type { Auth, AuthSession, AuthTarget, RefusedRequest } from "./types.ts";
 
 /** Options of `bearer`. */
 export interface BearerOptions {
@@ -61,14 +61,15 @@ class BearerSession implements AuthSession {
     return presenter(this.#principal?.() ?? subjectOf(token), token);
   }
 
-  async refused({ status, challenge, token }: Parameters<AuthSession["refused"]>[0], times: number): Promise<void> {
+  async refused(request: RefusedRequest, times: number): Promise<void> {
+    const { status, challenge, token } = request;
     if (status === 403) {
       const scopes = challenge.scope?.split(/\s+/).filter(Boolean) ?? [];
       const named = scopes.length > 0 ? ` ${shownValue(scopes.join(" "), 200)}` : "";
       throw authError(
         this.#server,
         "insufficient_scope",
-        `the token lacks scopes${named} that the request needs; use one that has them`,
+        `the token lacks scopes${named} that the request needs${saidOf(request)}; use one that has them`,
         { data: { status, scopes } },
       );
     }
@@ -76,7 +77,9 @@ class BearerSession implements AuthSession {
     const { token: now } = await this.credential();
     if (!this.#fixed && times === 1 && now !== token) return;
     const todo = this.#fixed ? "configure a valid one" : "the function given to bearer() must return a valid one";
-    throw authError(this.#server, "invalid_token", `it refuses the token (HTTP 401); ${todo}`, { data: { status } });
+    throw authError(this.#server, "invalid_token", `it refuses the token (HTTP 401)${saidOf(request)}; ${todo}`, {
+      data: { status },
+    });
   }
 }
 
