@@ -12,6 +12,7 @@ import { openDpop } from "./dpop.ts";
 import { authError, oauthErrorOf, saidOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
+import { timelyStore } from "./own-work.ts";
 import { presenter } from "./present.ts";
 import { readTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
 import type { Auth, AuthKind, AuthSession, AuthTarget, Credential, RefusedRequest } from "./types.ts";
@@ -95,7 +96,7 @@ class Keeper implements AuthSession {
 
   constructor(shared: Shared, target: AuthTarget) {
     this.#shared = shared;
-    this.#source = shared.source;
+    this.#source = { ...shared.source, store: timelyStore(target.server, shared.source.store) };
     this.#target = target;
     setMaxListeners(0, target.signal); // one listener a waiting call: no leak, however many
     this.#server = target.server;
