@@ -14,6 +14,7 @@ import { createBus, type Notifier } from "./dispatch/notify.ts";
 import { createPaging } from "./dispatch/paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./dispatch/protocol.ts";
 import { createExtensions, type Extension } from "./extension/extensions.ts";
+import { timelyStore, within } from "./handler/within.ts";
 import { createWorkers, type WorkerPoolOptions } from "./handler/workers.ts";
 import type { RunOptions } from "./http/flags.ts";
 import type { FetchOptions, HttpOptions, HttpSide } from "./http/http.ts";
@@ -220,8 +221,9 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const stateKeys = options.stateKeys ?? process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   checkReplicas(options.replicas ?? false, options.store, stateKeys);
-  const store = options.store ?? createMemoryStore();
+  const store = options.store ? timelyStore(options.store) : createMemoryStore();
   const questionTtlSeconds = options.questionTtlSeconds ?? WEEK_SECONDS;
+  let ready: { value: Lifespan } | undefined;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
   const bus = createBus(log);
@@ -248,11 +250,18 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     exposeErrors: options.exposeErrors ?? false,
     async lifespan() {
       if (!options.lifespan) return undefined;
+      if (ready) return ready.value;
       opened ??= options.lifespan().catch((error: unknown) => {
         opened = undefined; // what it opens may be there for the next request
         throw error;
       });
-      return (await opened).value;
+      const ms = service.timeoutMs;
+      const late = (): Error =>
+        new ConfigError(`createServer({ lifespan }) has not opened within ${ms} ms; give what it waits for an end`, {
+          code: "lifespan",
+        });
+      ready ??= await within(ms, opened, late);
+      return ready.value;
     },
   };
   let http: Promise<HttpSide> | undefined;
