@@ -229,6 +229,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   const bus = createBus(log);
   const cacheHints = createCacheHints(options.cache);
   const service: Service = {
+    serverName: options.name,
     registry,
     extensions: createExtensions(log, options.exposeErrors ?? false),
     middleware,
