@@ -12,7 +12,6 @@ import {
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
 import { callerKey } from "../auth/caller.ts";
-import { endingWith } from "../auth/ending.ts";
 import { type AuthFront, createFront } from "../auth/front.ts";
 import { type Admitted, createGate, type Verdict } from "../auth/gate.ts";
 import { createScopeRefusals, viewerOf } from "../auth/scope-refusals.ts";
@@ -27,6 +26,7 @@ import { createShares, withoutHidden } from "../dispatch/subscriptions.ts";
 import type { Caller } from "../handler/context.ts";
 import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import { preflight, readableBy } from "./cors.ts";
+import { endingWith } from "./ending.ts";
 import { noteRemoteAddress } from "./remote-address.ts";
 import { scopesOf } from "./scope-check.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";

@@ -3,6 +3,7 @@ import { type Server, WebStandardStreamableHTTPServerTransport } from "@modelcon
 import { callerKey } from "../auth/caller.ts";
 import type { Caller } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";
+import { endingWith } from "./ending.ts";
 import { SessionEvents } from "./event-store.ts";
 
 interface Session {
@@ -22,29 +23,6 @@ export interface SessionLimits {
 }
 
 export const SESSION_LIMITS: SessionLimits = { max: 1_000, idleMs: 30 * 60_000 };
-
-/** Calls `ended` once when the stream is read to its end, cut off or broken. */
-function watchEnd(body: ReadableStream<Uint8Array>, ended: () => void): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read();
-        if (done) {
-          ended();
-          controller.close();
-        } else controller.enqueue(value);
-      } catch (error) {
-        ended();
-        controller.error(error);
-      }
-    },
-    async cancel(reason) {
-      ended();
-      await reader.cancel(reason).catch(() => undefined); // the transport closed it first
-    },
-  });
-}
 
 /** Sessions of the 2025-11-25 revision: one protocol instance each, so that a question can be pushed into a running call. */
 export class LegacySessions {
@@ -83,10 +61,7 @@ export class LegacySessions {
     if (!session || session.owner !== callerKey(caller)) return notFound();
     session.lastUsed = Date.now();
     session.inFlight += 1;
-    let open = true;
     const ended = (): void => {
-      if (!open) return;
-      open = false;
       session.inFlight -= 1;
       session.lastUsed = Date.now();
     };
@@ -95,11 +70,9 @@ export class LegacySessions {
         ...(parsedBody !== undefined && { parsedBody }),
         authInfo,
       });
-      if (response.body && response.headers.get("content-type")?.startsWith("text/event-stream")) {
-        return new Response(watchEnd(response.body, ended), { status: response.status, headers: response.headers });
-      }
-      ended();
-      return response;
+      const watched = endingWith(response, () => ended);
+      if (watched === response) ended();
+      return watched;
     } catch (error) {
       ended();
       throw error;
