@@ -9,7 +9,7 @@ import {
 import { type AuthError, isRecord, shownValue, TenonError } from "@tenon/core";
 import { type Discovered, discover, discoverIssuer } from "./discovery.ts";
 import { openDpop } from "./dpop.ts";
-import { authError, oauthErrorOf } from "./errors.ts";
+import { authError, insufficientScope, oauthErrorOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
 import { presenter } from "./present.ts";
@@ -190,13 +190,11 @@ class Keeper implements AuthSession {
   }
 
   #lacking(wanted: string | undefined, why: string): AuthError {
-    const scopes = wanted?.split(/\s+/).filter(Boolean) ?? [];
-    const named = scopes.length > 0 ? ` ${shownValue(scopes.join(" "), 200)}` : "";
-    return authError(
+    const todo = "Ask who runs it to give this account or client those rights";
+    return insufficientScope(
       this.#server,
-      "insufficient_scope",
-      `the request needs scopes${named}; the server ${why}. Ask who runs it to give this account or client those rights`,
-      { data: { status: 403, scopes } },
+      wanted,
+      (scopes) => `the request needs scopes${scopes}; the server ${why}. ${todo}`,
     );
   }
 
