@@ -1,7 +1,6 @@
-import { ConfigError, checkOptions, isRecord, kindOf } from "@tenon/core";
+import { ConfigError, checkOptions, isLoopback, isRecord, kindOf } from "@tenon/core";
 import { checkSelection } from "./catalog/filters.ts";
 import { checkSandbox } from "./connection/launch.ts";
-import { isLoopback } from "./connection/proxy.ts";
 import { expectList, expectText } from "./expect.ts";
 import { factoryOf } from "./interceptors/general.ts";
 import { pinOptions } from "./trust/gate.ts";

@@ -1,11 +1,14 @@
+export { keepNewest, readBounded } from "./bounds.ts";
 export {
   AuthError,
   ConfigError,
   ConnectionError,
   ContractError,
+  codeOf,
   deserializeError,
   ExecutionError,
   isRetryable,
+  messageOf,
   ProtocolError,
   type SerializedError,
   serializeError,
@@ -13,6 +16,7 @@ export {
   type TenonErrorOptions,
   TrustError,
 } from "./errors.ts";
+export { isLoopback } from "./host.ts";
 export { canonicalJson, digest, isRecord, type Json, JsonError, type JsonObject, jsonSize, toJson } from "./json.ts";
 export { resolvePointer, subschemas } from "./json-schema/document.ts";
 export {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { visibleText } from "@tenon/core";
+import { isLoopback, visibleText } from "@tenon/core";
 
 /** HTML that may be sent as it is: made by `html` only. */
 export interface Html {
@@ -81,7 +81,7 @@ function about({ clientId, name, redirectUri, origin }: Asker): Html {
     document: html`described by a document at <strong>${URL.canParse(clientId) ? hostOf(clientId) : clientId}</strong>`,
     registered: html`registered by itself; <strong>nobody checked its name</strong>`,
   }[origin];
-  const loopback = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::|$)/.test(hostOf(redirectUri));
+  const loopback = isLoopback(new URL(redirectUri).hostname);
   return html`<dl><dt>Program</dt><dd>${name}</dd><dt>Its id</dt><dd><code>${clientId}</code>, ${known}</dd>
 <dt>You are sent back to</dt><dd><strong>${hostOf(redirectUri)}</strong> <code>${redirectUri}</code>${
     loopback ? html`<br>That is a program on this computer; any program here may claim to be this one.` : html``

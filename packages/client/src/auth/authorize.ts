@@ -5,11 +5,9 @@ import {
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from "@modelcontextprotocol/client";
-import { type AuthError, shownValue, TenonError } from "@tenon/core";
+import { type AuthError, codeOf, isLoopback, shownValue, TenonError } from "@tenon/core";
 import { withSignal } from "../connection/deadline.ts";
 import { parseUrl } from "../connection/place.ts";
-import { isLoopback } from "../connection/proxy.ts";
-import { codeOf } from "../file-lock.ts";
 import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";
 import type { Order } from "./keeper.ts";
 import { listenForRedirect, type RedirectListener } from "./loopback.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { didYouMean, isRecord, shownValue, TenonError } from "@tenon/core";
+import { didYouMean, isRecord, messageOf, shownValue, TenonError } from "@tenon/core";
 import { type Auth, bearer, clientCredentials, fileTokenStore, oauth, workloadIdentity } from "../auth/index.ts";
 import { checkKey, configError, type KeyPath } from "./document.ts";
 import type { EntryContext } from "./servers.ts";
@@ -54,7 +54,7 @@ async function make(context: EntryContext, path: KeyPath, parts: Parts): Promise
       if (privateKeyFile !== undefined) {
         const file = textAt(context, path, parts, "privateKeyFile");
         options.privateKey = await readSmall(resolve(folder, file)).catch((cause: unknown) => {
-          const reason = cause instanceof Error ? cause.message : String(cause);
+          const reason = messageOf(cause);
           throw configError(
             document,
             [...path, "privateKeyFile"],

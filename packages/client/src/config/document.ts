@@ -1,4 +1,4 @@
-import { ConfigError, didYouMean, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, didYouMean, isRecord, messageOf, shownValue } from "@tenon/core";
 import * as jsonc from "jsonc-parser";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 
@@ -142,7 +142,7 @@ function parseYaml(text: string, file: string): ConfigDocument {
   try {
     value = document.toJS({ maxAliasCount: 100 });
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw configError({ file, lineOf: () => 1 }, [], `is no YAML: ${reason}`, "invalid_config", cause);
   }
   return { file, value, lineOf: (path) => nearest(lines, path) };

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { ConnectionError, ProtocolError } from "@tenon/core";
+import { ConnectionError, messageOf, ProtocolError } from "@tenon/core";
 import { IdentityChanged, refusalOf } from "../auth/refusal.ts";
 import type { AuthSession, Credential } from "../auth/types.ts";
 import type { HttpServerConfig } from "../types/servers.ts";
@@ -213,7 +213,7 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
 }
 
 function proxyError(server: string, proxy: string, cause: unknown, maybeExecuted: boolean): ConnectionError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = messageOf(cause);
   return new ConnectionError(
     `server "${server}" cannot be reached through the proxy ${proxy}: ${reason}. Check HTTPS_PROXY, HTTP_PROXY and ` +
       "NO_PROXY of this process",

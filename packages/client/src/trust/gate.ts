@@ -1,4 +1,4 @@
-import { ConfigError, checkOptions, TenonError, TrustError } from "@tenon/core";
+import { ConfigError, checkOptions, messageOf, TenonError, TrustError } from "@tenon/core";
 import { withSignal } from "../connection/deadline.ts";
 import { commandLineOf } from "../connection/launch.ts";
 import type { ServerConfig, ServerInfo } from "../types/servers.ts";
@@ -82,7 +82,7 @@ async function decided<T>(server: string, handler: string, ask: () => T | Promis
     return await ask();
   } catch (cause) {
     if (cause instanceof TenonError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError(`${handler} threw for server "${server}": ${reason}`, {
       code: "handler_failed",
       server,

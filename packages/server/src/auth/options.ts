@@ -1,4 +1,4 @@
-import { ConfigError } from "@tenon/core";
+import { ConfigError, isLoopback } from "@tenon/core";
 import { checkScopes } from "../definition/scopes.ts";
 
 /** What every way to check tokens has to know. */
@@ -69,15 +69,13 @@ function seconds(given: number | undefined, fallback: number, most: number, wher
   throw new ConfigError(`${where} is ${value}; expected 0 to ${most} seconds`, { code });
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
 /**
  * An address that credentials or keys may travel to: https, or http on this machine.
  * @throws ConfigError
  */
 export function checkAddress(given: string | URL, where: string, code: string): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
-  const safe = url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.test(url.hostname));
+  const safe = url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname));
   if (url && safe && url.username === "" && url.password === "" && url.hash === "") return url;
   const shown = url ? `${url.protocol}//${url.host}${url.pathname}` : "the given text";
   throw new ConfigError(

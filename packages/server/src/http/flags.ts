@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { ConfigError, didYouMean } from "@tenon/core";
+import { ConfigError, didYouMean, messageOf } from "@tenon/core";
 import type { ListenOptions } from "./listen.ts";
 
 export interface RunOptions extends ListenOptions {
@@ -69,7 +69,7 @@ function parse(args: readonly string[]): Partial<Record<Flag, string | true>> {
     // of no option are several values asked for
     return parseArgs({ args: [...args], options }).values as Partial<Record<Flag, string | true>>;
   } catch (cause) {
-    return wrong(`${cause instanceof Error ? cause.message : String(cause)}; known: --${NAMES.join(" --")}`, cause);
+    return wrong(`${messageOf(cause)}; known: --${NAMES.join(" --")}`, cause);
   }
 }
 

@@ -1,4 +1,4 @@
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError, checkOptions, keepNewest } from "@tenon/core";
 import { callerKey } from "../auth/caller.ts";
 import { ToolError } from "../errors.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";
@@ -54,7 +54,6 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     );
   }
   const cost = windowMs / perCaller;
-  // insertion order is order of last use: an entry is set again with each request
   const free = new Map<string, number>();
   return (request, next) => {
     if (!methods.includes(request.method)) return next();
@@ -63,14 +62,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     const until = Math.max(free.get(who) ?? now, now) + cost;
     const wait = until - now - windowMs;
     if (wait > cost * 1e-3) throw new RateLimitError(perCaller, windowMs, Math.ceil(wait));
-    free.delete(who);
-    free.set(who, until);
-    if (free.size > maxCallers) {
-      for (const oldest of free.keys()) {
-        free.delete(oldest);
-        break;
-      }
-    }
+    keepNewest(free, who, until, maxCallers);
     return next();
   };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AuthError, ConfigError, digest, isRecord, type Json, TenonError, toJson } from "@tenon/core";
+import { AuthError, ConfigError, digest, isLoopback, isRecord, type Json, TenonError, toJson } from "@tenon/core";
 import type { OutcomeStore } from "@tenon/store";
 import type { Caller } from "../handler/context.ts";
 
@@ -53,8 +53,7 @@ export function checkPageUrl(given: string | URL): string {
     throw new ConfigError(`ctx.elicitUrl: ${shown} ${why}; give an https address without credentials`, { code: "url" });
   };
   if (!url) return refuse("is not an absolute URL");
-  const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
-  if (url.protocol !== "https:" && !(url.protocol === "http:" && loopback)) {
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) {
     return refuse("is neither https nor http on this machine");
   }
   if (url.username !== "" || url.password !== "") return refuse("carries a user or a password");
