@@ -2,7 +2,7 @@ import { cleanText, isRecord, messageOf, TenonError } from "@tenon/core";
 import { CommanderError } from "commander";
 
 /** What the command line tells its caller when it ends. */
-export const EXIT = {
+const EXIT = {
   ok: 0,
   /** The command was understood and could not be done. */
   failed: 1,

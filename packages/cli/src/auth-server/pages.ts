@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isLoopback, visibleText } from "@tenon/core";
 
 /** HTML that may be sent as it is: made by `html` only. */
-export interface Html {
+interface Html {
   readonly html: string;
 }
 
@@ -19,7 +19,7 @@ function escaped(text: string): string {
 type Part = string | Html | readonly Html[];
 
 /** HTML from a template; every value that is not HTML itself is escaped. */
-export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
+function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const fill = (part: Part): string =>
     typeof part === "string"
       ? escaped(part)
@@ -38,7 +38,7 @@ button,input[name=user]{font:inherit;padding:.4rem .9rem;margin:.3rem .5rem .3re
 const STYLE_HASH = `'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`;
 
 /** A whole page. */
-export function page(title: string, body: Html): string {
+function page(title: string, body: Html): string {
   return html`<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>${title}</title><style>${{ html: STYLE }}</style></head><body><h1>${title}</h1>${body}
 <p><small>Tenon's authorization server for development. It checks no passwords; never use it with real data.</small></p>

@@ -63,7 +63,7 @@ function sameText(a: string, b: string): boolean {
 }
 
 /** PKCE with S256 or nothing (2026-07-28, authorization): metadata that does not list it means no support. */
-export function checkPkce({ server, issuer, metadata }: Order): void {
+function checkPkce({ server, issuer, metadata }: Order): void {
   if (metadata.code_challenge_methods_supported?.includes("S256")) return;
   throw authError(
     server,

@@ -37,7 +37,7 @@ export function reasonOf(error: unknown, secrets: readonly (string | undefined)[
 }
 
 /** The `error` of an OAuth answer, if it is one of the registered form. */
-export function oauthCode(error: unknown): string | undefined {
+function oauthCode(error: unknown): string | undefined {
   return error instanceof OAuthError && /^[a-z][a-z0-9_]{0,60}$/.test(error.code) ? error.code : undefined;
 }
 

@@ -10,7 +10,7 @@ const MAX_FILE = 64 * 1024;
 const COMMON = ["type", "scopes", "issuer", "dpop", "allowPrivateNetwork", "store"];
 
 /** What `auth` of an entry may say, by its type. */
-export const AUTH_KEYS: Readonly<Record<string, readonly string[]>> = {
+const AUTH_KEYS: Readonly<Record<string, readonly string[]>> = {
   bearer: ["type", "token"],
   clientCredentials: [...COMMON, "clientId", "clientSecret", "privateKey", "privateKeyFile", "algorithm"],
   oauth: [...COMMON, "clientId", "clientSecret", "clientMetadataUrl", "clientName", "redirectUrl", "timeoutMs"],

@@ -55,7 +55,7 @@ export interface KeySet {
 }
 
 /** The parts of a token's header that choose a key. */
-export interface KeyChoice {
+interface KeyChoice {
   readonly alg: string;
   readonly kid: string | undefined;
 }

@@ -111,7 +111,7 @@ const OTHERS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
 export const shapeOf = (method: string): Shape | undefined => SHAPES.get(method);
 
 /** A value as an error may show it. */
-export function brief(value: unknown): string {
+function brief(value: unknown): string {
   if (value === undefined) return "nothing";
   const json = JSON.stringify(value) ?? typeof value;
   return json.length > 60 ? `${json.slice(0, 57)}…` : json;

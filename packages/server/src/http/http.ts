@@ -65,7 +65,7 @@ export interface FetchOptions {
 }
 
 /** What is known of a request that came through `listen`. */
-export interface Arrival extends FetchOptions {
+interface Arrival extends FetchOptions {
   /** What the fast path found out about its token. */
   verdict?: Verdict | undefined;
   /** Path of the endpoint. */

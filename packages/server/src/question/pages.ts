@@ -45,7 +45,7 @@ async function read(store: OutcomeStore, id: string): Promise<PageRecord | undef
  * The address as it goes out.
  * @throws ConfigError `code: "url"` unless it is https, or http on loopback, without user and password
  */
-export function checkPageUrl(given: string | URL): string {
+function checkPageUrl(given: string | URL): string {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const refuse = (why: string): never => {
     // a query may hold what nobody should read in a log
