@@ -19,7 +19,7 @@ import { type ApprovableTool, type ApprovalPolicy, type GatedTool, gatedTools } 
 
 function argsSchemaOf(rule: GatedTool): Record<string, unknown> | undefined {
   if (!rule.decisions.includes("edit")) return undefined;
-  if (isInteropZodSchema(rule.schema)) return toJsonSchema(rule.schema) as Record<string, unknown>; // JSON Schema is an object
+  if (isInteropZodSchema(rule.schema)) return toJsonSchema(rule.schema);
   return isRecord(rule.schema) ? rule.schema : undefined;
 }
 
@@ -148,7 +148,7 @@ function decidedMessage(
     : message.content;
   const { tool_calls: raw, ...additional } = message.additional_kwargs;
   return new AIMessage({
-    content: content as AIMessage["content"], // same blocks, some of their fields replaced
+    content,
     tool_calls: calls,
     // the provider's raw copy has the old calls
     additional_kwargs: raw === undefined || edits.size > 0 ? additional : { ...additional, tool_calls: raw },

@@ -77,8 +77,8 @@ export async function invokeAgent<Agent extends InvokableAgent>(
   input: Input<Agent>,
   config?: Config<Agent>,
 ): Promise<Awaited<ReturnType<Agent["invoke"]>>> {
-  const runner = await savedRunner(agent, input, config as Config<Agent>);
-  const result = await runner.invoke(input as never, saving(config));
+  const runner = await savedRunner(agent, input, config);
+  const result = await runner.invoke(input, saving(config));
   return result as Awaited<ReturnType<Agent["invoke"]>>; // the graph's result is the agent's
 }
 
@@ -88,7 +88,7 @@ export async function streamAgent<Agent extends InvokableAgent>(
   input: Parameters<Agent["stream"]>[0],
   config?: Parameters<Agent["stream"]>[1],
 ): Promise<Awaited<ReturnType<Agent["stream"]>>> {
-  const runner = await savedRunner(agent, input, config as Config<Agent>);
-  const stream = await runner.stream(input as never, saving(config));
+  const runner = await savedRunner(agent, input, config);
+  const stream = await runner.stream(input, saving(config));
   return stream as Awaited<ReturnType<Agent["stream"]>>; // the graph's stream is the agent's
 }

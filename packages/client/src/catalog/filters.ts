@@ -137,7 +137,7 @@ export async function makeFilter(selection: ToolSelection): Promise<ToolFilter |
     // a tool's name is no path: a star crosses slashes and dots
     const named = name === undefined ? () => true : picomatch(name, { bash: true, dot: true });
     const wanted = HINTS.flatMap((hint) => {
-      const value = (hints as Partial<Record<(typeof HINTS)[number], boolean>>)[hint]; // what is left beside the name
+      const value = hints[hint];
       return value === undefined ? [] : [[hint, value] as const];
     });
     const test = (tool: Filterable) => {

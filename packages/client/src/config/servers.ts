@@ -144,7 +144,7 @@ async function processParts(
   const own = entry.env === undefined ? {} : texts(context, [...path, "env"], entry.env);
   const env = { ...file, ...own };
   return {
-    ...(args !== undefined && { args: (args as unknown[]).map(String) }), // looked at above
+    ...(args !== undefined && { args: args.map(String) }),
     ...(Object.keys(env).length > 0 && { env }),
     ...(typeof cwd === "string" && { cwd: resolve(folder, cwd) }),
   };

@@ -1,4 +1,4 @@
-import { createPublicKey, type JsonWebKey, type KeyObject } from "node:crypto";
+import { createPublicKey, type KeyObject } from "node:crypto";
 import { ConfigError, didYouMean, isRecord } from "@tenon/core";
 import type { CryptoKey } from "jose";
 import type { ServerLog } from "../log.ts";
@@ -101,7 +101,7 @@ function fixedKey(given: PublicKey): FixedKey {
   let key: KeyObject;
   try {
     // a JWK by its shape; Node checks its members
-    key = jwk ? createPublicKey({ key: jwk as JsonWebKey, format: "jwk" }) : createPublicKey(String(given));
+    key = jwk ? createPublicKey({ key: jwk, format: "jwk" }) : createPublicKey(String(given));
   } catch {
     throw refuse(
       "cannot be read; give PEM text (BEGIN PUBLIC KEY or BEGIN CERTIFICATE), a JWK or a key set as an object. The path of a " +

@@ -46,7 +46,7 @@ export type Answer<T> =
  * @example const answer = await ctx.elicit("Which?", multi(["red", "green"]))
  */
 export function multi<const T extends string>(choices: readonly T[] | Readonly<Record<T, string>>): MultiChoice<T> {
-  return { multi: choices as readonly T[] | TitledChoices }; // a Record<T, string> is a TitledChoices
+  return { multi: choices };
 }
 
 /** A shape made ready: the schema that goes out, and how an answer's content is read back. */
