@@ -69,7 +69,8 @@ function checkAuth({ auth, headers, url, socketPath }: HttpServerConfig, where: 
 }
 
 /** Refuses a server's configuration that `createClient` would not understand. @throws ConfigError */
-export function checkServer(config: ServerConfig, where: string): void {
+export function checkServer(given: unknown, where: string): asserts given is ServerConfig {
+  const config = given as ServerConfig; // what it is, is checked here
   if (!isRecord(config)) wrong(`${where} must be an object with url, command or transport`);
   const kinds = (["url", "command", "transport"] as const).filter((kind) => kind in config);
   const [kind] = kinds;
@@ -79,14 +80,14 @@ export function checkServer(config: ServerConfig, where: string): void {
     wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
   }
   checkOptions(config, SERVER_KEYS[kind], where);
-  const given: Record<string, unknown> = { ...config };
-  for (const key of TIMES) checkMs(given[key], `${where}.${key}`);
+  const own: Record<string, unknown> = { ...config };
+  for (const key of TIMES) checkMs(own[key], `${where}.${key}`);
   for (const key of SIZES) {
-    const value = given[key];
+    const value = own[key];
     if (value === undefined || (typeof value === "number" && value > 0)) continue;
     wrong(`${where}.${key} must be a positive number, got ${JSON.stringify(value)}`);
   }
-  if (given.required !== undefined && typeof given.required !== "boolean") {
+  if (own.required !== undefined && typeof own.required !== "boolean") {
     wrong(`${where}.required must be true or false`);
   }
   checkTrust(config, where);
@@ -113,7 +114,7 @@ export function checkServer(config: ServerConfig, where: string): void {
     if (!Array.isArray(args) || !args.every((item) => typeof item === "string")) {
       wrong(`${where}.args must be a list of texts`);
     }
-    if (given.cwd !== undefined && typeof given.cwd !== "string") wrong(`${where}.cwd must be a text`);
+    if (own.cwd !== undefined && typeof own.cwd !== "string") wrong(`${where}.cwd must be a text`);
     checkTexts(config.env, `${where}.env`);
     if (config.pool !== undefined && config.concurrency !== undefined) {
       wrong(`${where} has pool and concurrency; a process of a pool has one call at a time, so give one of the two`);
@@ -218,7 +219,7 @@ export function checkPromptArguments(args: unknown): void {
 export function checkUris(uris: unknown): void {
   if (uris === undefined) return;
   expectList(uris, "readResources(server, uris): uris");
-  for (const uri of uris as unknown[]) expectText(uri, "readResources(server, uris): an address"); // it is a list
+  for (const uri of uris) expectText(uri, "readResources(server, uris): an address");
 }
 
 /** Refuses what one call would not understand. @throws ConfigError `unknown_option`, `invalid_option` */

@@ -43,6 +43,7 @@ async function savedRunner<Agent extends InvokableAgent>(
   input: unknown,
   config: Config<Agent>,
 ): Promise<Agent> {
+  // the agent takes its own configuration, whatever that is
   const { values, next } = await agent.getState(config as never).catch((error: unknown) => {
     // without a checkpointer or a thread nothing is saved that could be spread; a saver that fails has said nothing of the kind
     if (lacksCheckpointer(error) || !hasThread(config)) return UNSAVED;

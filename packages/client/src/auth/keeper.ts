@@ -13,7 +13,7 @@ import { authError, insufficientScope, oauthErrorOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
 import { presenter } from "./present.ts";
-import { readTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
+import { isTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
 import type { Auth, AuthKind, AuthSession, AuthTarget, Credential, RefusedRequest } from "./types.ts";
 
 /** How often one request may be sent again with more scopes. */
@@ -202,7 +202,8 @@ class Keeper implements AuthSession {
     const { store } = this.#source;
     const last = await store.get(storeKeys.server(this.#owner, this.#url));
     if (!isRecord(last) || typeof last.issuer !== "string" || typeof last.resource !== "string") return undefined;
-    const tokens = readTokenSet(await store.get(storeKeys.tokens(this.#owner, last.issuer, last.resource)));
+    const kept = await store.get(storeKeys.tokens(this.#owner, last.issuer, last.resource));
+    const tokens = isTokenSet(kept) ? kept : undefined;
     if (tokens) this.#shared.tokens.set(this.#url, tokens);
     else this.#shared.tokens.delete(this.#url);
     return tokens;

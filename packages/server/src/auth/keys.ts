@@ -121,7 +121,7 @@ function fixedKey(given: PublicKey): FixedKey {
 export function fixedKeys(given: PublicKey | KeySet | readonly PublicKey[]): KeySource {
   const value: unknown = given;
   const set: unknown = isRecord(value) && Array.isArray(value.keys) ? value.keys : value;
-  const list = (Array.isArray(set) ? set : [set]) as readonly PublicKey[]; // each is looked at below
+  const list: readonly PublicKey[] = Array.isArray(set) ? set : [set]; // each is looked at below
   if (list.length === 0 || list.length > MAX_KEYS) throw refuse(`must be one to ${MAX_KEYS} keys; got ${list.length}`);
   const keys = list.map(fixedKey);
   return async ({ alg, kid }) => {

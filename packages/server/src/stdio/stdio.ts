@@ -40,8 +40,8 @@ function guardStdout(log: Service["log"]): { stdout: Writable; restore: () => vo
   // a client that closed only its reading end: the transport hears of it through the write that failed
   if (!process.stdout.listeners("error").includes(heard)) process.stdout.on("error", heard);
   const stdout = new Writable({
-    write: (chunk, _encoding, done) => {
-      real(chunk as Uint8Array, done);
+    write: (chunk: Uint8Array, _encoding, done) => {
+      real(chunk, done);
     },
   });
   return {
