@@ -3,8 +3,11 @@ import { checkScopes } from "../definition/scopes.ts";
 
 /** What every way to check tokens has to know. */
 export interface AcceptOptions {
-  /** Who issues the tokens, exactly as `iss` says it; several while you move from one to another. */
-  issuer: string | readonly string[];
+  /**
+   * Who issues the tokens, exactly as `iss` says it. One: whoever holds the keys could sign in the name of every issuer listed
+   * here. For several, give each its own keys: `anyOf(jwt({ issuer: a, … }), jwt({ issuer: b, … }))`.
+   */
+  issuer: string;
   /**
    * What a token must have been issued for (`aud`): best the server's public address, such as `https://orders.example/mcp`.
    * Without it a token for any other server of the same issuer would open this one, so there is no default.
@@ -43,7 +46,7 @@ export const ACCEPT_OPTIONS = [
 
 /** {@link AcceptOptions}, checked. */
 export interface AcceptRules {
-  readonly issuers: readonly string[];
+  readonly issuer: string;
   readonly audiences: readonly string[];
   readonly requiredScopes: readonly string[];
   readonly resource: string | undefined;
@@ -96,13 +99,19 @@ export function readAcceptOptions(options: AcceptOptions, where: string): Accept
       { code: "audience" },
     );
   }
-  const issuers = texts(options.issuer);
-  if (issuers.length === 0) {
+  const issuer: unknown = options.issuer;
+  if (Array.isArray(issuer)) {
+    const way = where.replace("(options)", "");
+    throw new ConfigError(
+      `${where} takes one issuer, got ${issuer.length}: with one set of keys, each could sign tokens in the name of the others. ` +
+        `Give each its own: anyOf(${way}({ issuer: "https://a.example", … }), ${way}({ issuer: "https://b.example", … }))`,
+      { code: "issuer" },
+    );
+  }
+  if (typeof issuer !== "string" || issuer === "") {
     throw new ConfigError(
       `${where} needs an issuer: the authorization server's identifier, as tokens say it in "iss"`,
-      {
-        code: "issuer",
-      },
+      { code: "issuer" },
     );
   }
   const { requiredScopes = [], scopesSupported = requiredScopes } = options;
@@ -116,7 +125,7 @@ export function readAcceptOptions(options: AcceptOptions, where: string): Accept
     );
   }
   return {
-    issuers,
+    issuer,
     audiences,
     requiredScopes,
     resource,
