@@ -27,8 +27,22 @@ export {
   type SchemaSurvey,
   surveySchema,
 } from "./json-schema/survey.ts";
+export { LOG_LEVELS } from "./log-levels.ts";
 export { type Era, LEGACY_REVISION, META, MODERN_REVISION } from "./meta.ts";
-export { checkOptions, didYouMean, kindOf } from "./options.ts";
+export {
+  anything,
+  callable,
+  checkOptions,
+  didYouMean,
+  flag,
+  kindOf,
+  milliseconds,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  positive,
+  refuseOption,
+} from "./options.ts";
 export { compilePattern, isRiskyPattern, type PatternVerdict, testPattern, withinTime } from "./pattern.ts";
 export {
   describeIssues,

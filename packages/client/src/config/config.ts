@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { ConfigError, checkOptions, isRecord, messageOf, shownValue } from "@tenon/core";
 import type { OnAuthorize } from "../auth/index.ts";
 import { expectText } from "../expect.ts";
+import { CHOICES } from "../options.ts";
 import type { ClientOptions } from "../types/client.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { type ConfigDocument, checkKey, configError, type KeyPath, parseDocumentText, pathText } from "./document.ts";
@@ -37,16 +38,10 @@ export interface Config {
   /** Names of servers that are switched off in the file. */
   readonly disabled: readonly string[];
   /** `servers` and everything else the file says to `createClient`: `createClient({ ...config.client, elicitation })`. */
-  readonly client: Pick<ClientOptions, "servers" | "pin" | "naming" | "toolErrors" | "logLevel">;
+  readonly client: Pick<ClientOptions, "servers" | "pin" | keyof typeof CHOICES>;
   /** What is not wrong but probably not meant, ready to show. */
   readonly warnings: readonly ConfigWarning[];
 }
-
-const CHOICES = {
-  naming: ["prefixed", "plain"],
-  toolErrors: ["return", "throw"],
-  logLevel: ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"],
-} as const;
 
 function readInputs(document: ConfigDocument, value: unknown): Map<string, ConfigInput> {
   const inputs = new Map<string, ConfigInput>();

@@ -1,7 +1,7 @@
 import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
 import { type Era, type Json, META, toJson } from "@tenon/core";
 import type { Notifier } from "../dispatch/notify.ts";
-import type { LogLevel, ServerLog } from "../log.ts";
+import { type LogLevel, perLevel, type ServerLog } from "../log.ts";
 import type { LinearContext } from "../question/asking.ts";
 import type { InnerReading } from "./inner.ts";
 
@@ -58,7 +58,7 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
    * Log messages for the client, at the level it asked for; each goes to the server's own log as well. With `extra` the
    * payload travels as `{ msg, extra }`.
    */
-  readonly log: Readonly<Record<"debug" | "info" | "notice" | "warning" | "error", LogFunction>>;
+  readonly log: Readonly<Record<LogLevel, LogFunction>>;
   /** Fires when the client cancels or disconnects, the server closes, or the handler's `timeoutMs` is over. */
   readonly signal: AbortSignal;
   readonly caller: Caller | undefined;
@@ -234,13 +234,7 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   }
 
   get log(): ToolContext["log"] {
-    this.#log ??= {
-      debug: this.#level("debug"),
-      info: this.#level("info"),
-      notice: this.#level("notice"),
-      warning: this.#level("warning"),
-      error: this.#level("error"),
-    };
+    this.#log ??= perLevel((level) => this.#level(level));
     return this.#log;
   }
 
