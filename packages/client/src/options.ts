@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord, kindOf } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, kindOf } from "@tenon/core/internal";
 import { checkSelection } from "./catalog/filters.ts";
 import { checkSandbox } from "./connection/launch.ts";
 import { isLoopback } from "./connection/proxy.ts";

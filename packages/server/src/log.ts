@@ -1,4 +1,5 @@
-import { serializeError, toJson } from "@tenon/core";
+import { serializeError } from "@tenon/core";
+import { toJson } from "@tenon/core/internal";
 
 export type LogLevel = "debug" | "info" | "notice" | "warning" | "error";
 

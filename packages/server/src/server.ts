@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { createMemoryStore, type OutcomeStore } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
 import type { VisibleTags } from "./definition/access.ts";

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, type Json } from "@tenon/core";
+import { ConfigError, type Json } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type ClaimedBefore, decideClaim, LEASE_MS, type Lease, LeaseLost, type OutcomeStore } from "./outcomes.ts";
 
 export interface MemoryStoreOptions {

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
 import { shareSide } from "./connection.ts";

@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
 import { shareSide } from "./connection.ts";

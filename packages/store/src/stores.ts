@@ -1,4 +1,4 @@
-import { checkOptions } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { LeaseStore } from "./leases.ts";
 import { createMemoryStore, type MemoryStoreOptions } from "./memory.ts";
 import { createMemoryLeases } from "./memory-leases.ts";

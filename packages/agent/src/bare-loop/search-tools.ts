@@ -2,7 +2,8 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isInteropZodSchema } from "@langchain/core/utils/types";
-import { ConfigError, checkOptions, didYouMean, isRecord, type JsonObject } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { checkLimit } from "./openai-tools.ts";
 

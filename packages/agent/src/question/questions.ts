@@ -3,12 +3,12 @@ import { checkAnswer } from "@tenon/client";
 import {
   ConfigError,
   deserializeError,
-  digest,
   isRecord,
   ProtocolError,
   type SerializedError,
   serializeError,
 } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import { canPause, type Execution, pause, remember, rethrowParked } from "../tool/checkpoint.ts";
 import { type PushedQuestion, replaying } from "./replay.ts";
 

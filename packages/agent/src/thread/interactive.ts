@@ -1,5 +1,6 @@
 import type { BaseMessage, BaseMessageLike } from "@langchain/core/messages";
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type Question, questionsOf, type RunnableAgent, readThread } from "../question/open-questions.ts";
 import { messagesOf, type RunEvent } from "./events.ts";
 import { eventReader } from "./stream-reader.ts";

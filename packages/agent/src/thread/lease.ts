@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError, ConnectionError, checkOptions, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { HeldLease, LeaseStore } from "@tenon/store";
 
 /** How a thread's lease is taken and kept. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { BaseMessageLike } from "@langchain/core/messages";
-import { ConfigError, checkOptions, TenonError } from "@tenon/core";
+import { ConfigError, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { Answer, RunnableAgent } from "../question/open-questions.ts";
 import { cutText } from "./stream-bounds.ts";
 import { eventBuffer } from "./stream-buffer.ts";

@@ -5,7 +5,8 @@ import {
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from "@modelcontextprotocol/client";
-import { type AuthError, shownValue, TenonError } from "@tenon/core";
+import { type AuthError, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
 import { parseUrl } from "../connection/place.ts";
 import { isLoopback } from "../connection/proxy.ts";

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import { authError, reasonOf } from "./errors.ts";
 import { presenter } from "./present.ts";
 import type { Auth, AuthSession, AuthTarget } from "./types.ts";

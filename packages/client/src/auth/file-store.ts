@@ -1,6 +1,7 @@
 import { mkdir, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { ConfigError, digest, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, TenonError } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import { codeOf, exclusively, replaceFile } from "../file-lock.ts";
 import { createQueues, type TokenStore } from "./store.ts";
 

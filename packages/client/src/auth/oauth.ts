@@ -1,5 +1,6 @@
 import { refreshAuthorization } from "@modelcontextprotocol/client";
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { parseUrl } from "../connection/place.ts";
 import { isLoopback } from "../connection/proxy.ts";
 import { openInBrowser } from "../terminal/open.ts";

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import type { OnAuthorize } from "../auth/index.ts";
 import { expectText } from "../expect.ts";
 import type { ClientOptions } from "../types/client.ts";

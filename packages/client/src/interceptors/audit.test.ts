@@ -1,4 +1,4 @@
-import { digest } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import { describe, expect, it, vi } from "vitest";
 import { modern } from "../../test/servers.ts";
 import { clientOf, shop } from "../../test/shop.ts";

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, serializeError } from "@tenon/core";
+import { ConfigError, serializeError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError, checkOptions, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { ExponentialBackoff } from "cockatiel";
 import { limitRepeats } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";

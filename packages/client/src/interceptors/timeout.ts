@@ -1,4 +1,5 @@
-import { ConfigError, ConnectionError, checkOptions } from "@tenon/core";
+import { ConfigError, ConnectionError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";

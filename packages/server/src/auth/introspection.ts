@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { readClaims } from "./claims.ts";
 import { invalidToken, unavailable } from "./errors.ts";
 import { fetchJson } from "./fetch-json.ts";

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ServerLog } from "../log.ts";
 import { readClaims } from "./claims.ts";
 import { invalidToken } from "./errors.ts";

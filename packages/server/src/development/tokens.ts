@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { SignJWT } from "jose";
 import type { SigningKey } from "./keys.ts";
 

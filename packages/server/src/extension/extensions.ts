@@ -5,18 +5,8 @@ import {
   ProtocolErrorCode,
   type Result,
 } from "@modelcontextprotocol/server";
-import {
-  ConfigError,
-  checkOptions,
-  describeIssues,
-  type Era,
-  type Infer,
-  isRecord,
-  type JsonObject,
-  type Schema,
-  toJson,
-  validate,
-} from "@tenon/core";
+import { ConfigError, type Era, type Infer, isRecord, type JsonObject, type Schema } from "@tenon/core";
+import { checkOptions, describeIssues, toJson, validate } from "@tenon/core/internal";
 import { maskFailure, ToolError } from "../errors.ts";
 import type { ClientDescription, Exchange } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";

@@ -1,5 +1,6 @@
 import type { Result } from "@modelcontextprotocol/server";
-import { ConfigError, checkOptions, digest } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions, digest } from "@tenon/core/internal";
 import { callerKey } from "../auth/caller.ts";
 import type { Caller } from "../handler/context.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";

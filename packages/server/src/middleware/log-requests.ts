@@ -1,5 +1,5 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
-import { checkOptions } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { LogLevel } from "../log.ts";
 import type { Middleware } from "./onion.ts";
 

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { callerKey } from "../auth/caller.ts";
 import { ToolError } from "../errors.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AuthError, ConfigError, digest, isRecord, type Json, TenonError, toJson } from "@tenon/core";
+import { AuthError, ConfigError, isRecord, type Json, TenonError } from "@tenon/core";
+import { digest, toJson } from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { Caller } from "../handler/context.ts";
 

@@ -6,7 +6,8 @@ import {
   ProtocolErrorCode,
   type Result,
 } from "@modelcontextprotocol/server";
-import { digest, type Json, type JsonObject, META, toJson } from "@tenon/core";
+import { type Json, type JsonObject, META } from "@tenon/core";
+import { digest, toJson } from "@tenon/core/internal";
 import { type Claim, claimOrWait, type Lease, LeaseLost, type OutcomeStore } from "@tenon/store";
 import { identityOfCaller } from "../auth/caller.ts";
 import type { Exchange } from "../handler/context.ts";

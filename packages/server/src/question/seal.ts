@@ -2,7 +2,8 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { ConfigError, digest } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 
 /** Encrypts what a suspended call must remember, so that the client can carry it without reading or changing it. */
 export interface Seal {

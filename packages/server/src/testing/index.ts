@@ -8,7 +8,8 @@ import type {
   ResourceTemplateType,
   Tool,
 } from "@modelcontextprotocol/server";
-import { checkOptions, type Era, isRecord } from "@tenon/core";
+import { type Era, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { Caller } from "../handler/context.ts";
 import { type Introduction, type Link, openLegacy, openModern, type Sending } from "./link.ts";
 import { answerer, type Question, type Script, TestError } from "./script.ts";
