@@ -94,7 +94,7 @@ export {
   isProcessGone,
   processHolder,
   ThreadBusyError,
-  ThreadLeaseLost,
+  ThreadLeaseLostError,
   type ThreadLeaseOptions,
   withThreadLease,
 } from "./thread/lease.ts";

@@ -1,6 +1,6 @@
 import { ConfigError, isRecord } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
-import { createMemoryStore, type OutcomeStore } from "@tenon/store";
+import { type OutcomeStore, openMemory } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
 import type { VisibleTags } from "./definition/access.ts";
 import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./definition/arguments.ts";
@@ -139,7 +139,7 @@ const SPILL_BYTES = 64 * 1024;
 function checkReplicas(replicas: boolean | number, store: OutcomeStore | undefined, keys: readonly string[]): void {
   if (replicas === false || (typeof replicas === "number" && replicas <= 1)) return;
   const missing = [
-    ...(store?.shared ? [] : ["a store they share, such as createPostgresStore({ url })"]),
+    ...(store?.shared ? [] : ["a store they share, such as openPostgres({ url }).outcomes"]),
     ...(keys.length > 0 ? [] : ["the same stateKeys (or TENON_STATE_KEYS)"]),
   ];
   if (missing.length === 0) return;
@@ -221,7 +221,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const stateKeys = options.stateKeys ?? process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   checkReplicas(options.replicas ?? false, options.store, stateKeys);
-  const store = options.store ?? createMemoryStore();
+  const store = options.store ?? openMemory().outcomes;
   const questionTtlSeconds = options.questionTtlSeconds ?? WEEK_SECONDS;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
