@@ -9,7 +9,7 @@ const folder = join(dirname(dirname(fileURLToPath(import.meta.url))), "docs/refe
 /** Up to the first full stop that ends a sentence; `e.g.` ends none. */
 export function firstSentence(doc: string): string {
   const text = doc.split("\n\n")[0]?.replace(/\s+/g, " ").trim() ?? "";
-  return /^.*?(?<!\b(?:e\.g|i\.e|vs))[.:](?= [A-Z`“"]|$)/.exec(text)?.[0].replace(/:$/, ".") ?? text;
+  return /^.*?(?<!\b(?:e\.g|i\.e|vs))\.(?= [A-Z`“"]|$)/.exec(text)?.[0] ?? text;
 }
 
 const cell = (text: string): string => text.replace(/\s+/g, " ").replaceAll("|", "\\|");

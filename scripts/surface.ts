@@ -6,11 +6,11 @@ import { fileURLToPath } from "node:url";
 import {
   API,
   type Checker,
+  type Symbol as Declared,
   isIntersectionType,
   isObjectType,
   isUnionType,
   type Project,
-  type Symbol,
   SymbolFlags,
   type Type,
 } from "typescript/unstable/sync";
@@ -55,14 +55,14 @@ const KINDS = [
   [SymbolFlags.Variable, "constant"],
 ] as const;
 
-function kindOf(symbol: Symbol): Export["kind"] {
+function kindOf(symbol: Declared): Export["kind"] {
   const found = KINDS.find(([flag]) => symbol.flags & flag);
   if (!found) throw new Error(`${symbol.name} is neither a value nor a type`);
   return found[1];
 }
 
 /** Whether it is written in this repository, so that its docstring is ours to write. */
-const isOurs = (symbol: Symbol): boolean =>
+const isOurs = (symbol: Declared): boolean =>
   symbol.declarations.some(
     ({ path }) => path.startsWith(`${root.toLowerCase()}/packages/`) || path.startsWith(`${root}/packages/`),
   );
@@ -111,14 +111,17 @@ function entryOf(project: Project, address: string, file: string): Entry {
 
 /** Every address of every library that users import from; `internal` ones are the packages' own business. */
 export function readSurface(): Entry[] {
-  using api = {
-    value: new API({ cwd: root }),
-    [Symbol.dispose]() {
-      this.value.close();
-    },
-  };
+  const api = new API({ cwd: root });
+  try {
+    return entriesOf(api);
+  } finally {
+    api.close();
+  }
+}
+
+function entriesOf(api: API): Entry[] {
   const configs = new Map(PACKAGES.map((name) => [name, join(root, "packages", name, "tsconfig.json")]));
-  const snapshot = api.value.updateSnapshot({ openProjects: [...configs.values()] });
+  const snapshot = api.updateSnapshot({ openProjects: [...configs.values()] });
   return PACKAGES.flatMap((name) => {
     const project = snapshot.getProject(configs.get(name) ?? "");
     if (!project) throw new Error(`packages/${name} has no tsconfig.json`);

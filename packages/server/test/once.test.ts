@@ -235,7 +235,7 @@ describe("a question whose time is over", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
   afterEach(() => void vi.useRealTimers());
   it("still has its outcome when it was answered in time: nobody is told to start again", async () => {
-    const one = make({ questionTtlSeconds: 60 });
+    const one = make({ questionTtlMs: 60_000 });
     const asked = await ask(one, "tools/call", pay);
     pass(50);
     const first = await ask(one, "tools/call", { ...pay, ...answering(asked, yes) });
@@ -250,7 +250,7 @@ describe("a question whose time is over", () => {
     expect(effects).toEqual(["pay 5 true"]);
   });
   it("does not take effect again when the clock was wrong while it was answered", async () => {
-    const one = make({ questionTtlSeconds: 60 });
+    const one = make({ questionTtlMs: 60_000 });
     const asked = await ask(one, "tools/call", pay);
     pass(-3_500);
     await ask(one, "tools/call", { ...pay, ...answering(asked, yes) });
@@ -259,7 +259,7 @@ describe("a question whose time is over", () => {
     expect(effects).toEqual(["pay 5 true"]);
   });
   it("is expired when it was not, with or without an answer", async () => {
-    const one = make({ questionTtlSeconds: 60 });
+    const one = make({ questionTtlMs: 60_000 });
     const asked = await ask(one, "tools/call", pay);
     pass(70);
     for (const script of [{}, yes, no, yes]) {

@@ -17,7 +17,7 @@ const call = (name: string, more: object = {}, options: Asking = {}): Promise<Re
 
 beforeEach(() => {
   effects = [];
-  server = make({ pageWaitSeconds: 0.3 });
+  server = make({ pageWaitMs: 300 });
 });
 afterEach(() => server.close());
 

@@ -1,5 +1,5 @@
 import type { CallDriver, ElicitationAnswer, ElicitationRequest, Leg, WireResult } from "@tenon/client";
-import { checkAnswer } from "@tenon/client";
+import { checkAnswer } from "@tenon/client/forms";
 import {
   ConfigError,
   deserializeError,

@@ -41,7 +41,7 @@ function issuerNamedIn(token: string): string | undefined {
 }
 
 /**
- * Asks the issuer about each token (RFC 7662), at most once in `cacheSeconds`: for tokens that are no JWTs, and where a revoked
+ * Asks the issuer about each token (RFC 7662), at most once in `cacheTtlMs`: for tokens that are no JWTs, and where a revoked
  * token must end soon. A JWT that names another issuer is refused without asking. The answer must say `active` and name this server in `aud`.
  *
  * @throws ConfigError without an audience, an issuer, an address or credentials

@@ -29,7 +29,7 @@ export interface AppOptions {
 }
 
 /** Who may call a tool of a view: the model, the page, or both (default). */
-export type Visibility = NonNullable<McpUiToolMeta["visibility"]>;
+type Visibility = NonNullable<McpUiToolMeta["visibility"]>;
 
 export type AppToolOptions<I extends Schema | undefined, O extends Schema | undefined> = ToolOptions<I, O> & {
   visibility?: Visibility;

@@ -14,7 +14,7 @@ export interface Pages {
 }
 
 /** How the page reports that the person has done what they came for. */
-export interface CompletionOptions {
+export interface PageResult {
   /** Who did it, by the page's own sign-in: must be the subject of the caller that was asked. */
   subject?: string;
   /** Who vouches for the subject, as `ctx.caller.issuer` says it; needed where the server takes tokens of several issuers. */
@@ -117,7 +117,7 @@ export function createPages(options: {
 export async function completePage(
   { store, ttlMs, issuers }: { store: OutcomeStore; ttlMs: number; issuers: readonly string[] },
   id: string,
-  options: CompletionOptions,
+  options: PageResult,
 ): Promise<void> {
   const record = await read(store, id);
   if (!record) {

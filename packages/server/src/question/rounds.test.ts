@@ -37,7 +37,7 @@ interface Held {
 
 function keepingOf(): Keeping {
   return {
-    seal: createSeal([], 3_600),
+    seal: createSeal([], 3_600_000),
     store: openMemory().outcomes,
     log: () => undefined,
     questionTtlMs: 3_600_000,

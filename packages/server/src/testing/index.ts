@@ -15,7 +15,7 @@ import { type Introduction, type Link, openLegacy, openModern, type Sending } fr
 import { answerer, type Question, type Script, TestError } from "./script.ts";
 import { type Fetchable, parameterHeaders } from "./wire.ts";
 
-export { type Question, type Script, type ScriptedAnswer, TestError } from "./script.ts";
+export { type Question, type Script, TestError } from "./script.ts";
 
 export interface ConnectOptions {
   /** Default `"modern"` (2026-07-28); `"legacy"` opens a session of 2025-11-25. */
