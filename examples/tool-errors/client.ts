@@ -1,4 +1,4 @@
-import { mcpMiddleware, mcpTools, OfflineModel, type ToolErrors } from "@tenon/agent";
+import { mcpMiddleware, mcpTools, OfflineModel } from "@tenon/agent";
 import { createClient } from "@tenon/client";
 import { createAgent, createMiddleware, HumanMessage } from "langchain";
 import { check } from "../lib/check.ts";
@@ -20,7 +20,7 @@ const model = new OfflineModel({
   },
 });
 const logged = createMiddleware({ name: "Logged", wrapToolCall: (request, handler) => handler(request) });
-const ask = async (question: string, toolErrors: ToolErrors, middleware = [mcpMiddleware()]) => {
+const ask = async (question: string, toolErrors: "return" | "throw", middleware = [mcpMiddleware()]) => {
   const agent = createAgent({ model, tools: await mcpTools(client, { toolErrors }), middleware });
   const { messages } = await agent.invoke({ messages: [new HumanMessage(question)] });
   return messages.at(-1)?.text;

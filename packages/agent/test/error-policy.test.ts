@@ -7,7 +7,8 @@ import { createServer, ToolError } from "@tenon/server";
 import { AIMessage, createAgent, createMiddleware, HumanMessage } from "langchain";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type AgentInterceptor, mcpMiddleware, mcpTools, type ToolErrors } from "../src/index.ts";
+import { type AgentInterceptor, mcpMiddleware, mcpTools } from "../src/index.ts";
+import type { ToolErrors } from "../src/tool/failures.ts";
 import { callingModel } from "./scripted-model.ts";
 
 const cleanups: Array<() => unknown> = [];

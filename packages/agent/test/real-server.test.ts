@@ -127,7 +127,7 @@ describe("an agent with a real server over HTTP", () => {
   });
 
   it("a question that waited too long is asked again", async () => {
-    const shop = await startShop({ questionTtlSeconds: 3 });
+    const shop = await startShop({ questionTtlMs: 3_000 });
     const drive = await startAgent(shop.url, new MemorySaver(), [refund]);
     const errors: Array<string | undefined> = [];
     const result = await drive("go", {

@@ -13,8 +13,9 @@ import type {
   ToolResult,
   WireResult,
 } from "@tenon/client";
-import { type JsonObject, ProtocolError, wrongFields } from "@tenon/core";
-import { schemaCheck } from "@tenon/core/schema-check";
+import { type JsonObject, ProtocolError } from "@tenon/core";
+import { wrongFields } from "@tenon/core/internal";
+import { schemaCheck } from "@tenon/core/internal/schema-check";
 import type { AgentClient, AgentInterceptor } from "../src/index.ts";
 
 /** What reaches the scripted server: one entry per leg. */

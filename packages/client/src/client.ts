@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
-import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, type TenonError } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import { callOnWire } from "./call/call.ts";
 import { nextClient, noteCall } from "./call/marks.ts";
 import { runOnion, showTools } from "./call/onion.ts";

@@ -1,10 +1,10 @@
+import { isRecord } from "@tenon/core";
 import {
   anything,
   callable,
   checkOptions,
   flag,
   isLoopback,
-  isRecord,
   kindOf,
   LOG_LEVELS,
   milliseconds,
@@ -13,7 +13,7 @@ import {
   oneOf,
   positive,
   refuseOption as wrong,
-} from "@tenon/core";
+} from "@tenon/core/internal";
 import { checkSelection } from "./catalog/filters.ts";
 import { checkSandbox } from "./connection/launch.ts";
 import { expectList, expectText } from "./expect.ts";

@@ -1,5 +1,6 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
-import { createMemoryStore, type OutcomeStore } from "@tenon/store";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
+import { type OutcomeStore, openMemory } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
 import type { VisibleTags } from "./definition/access.ts";
 import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./definition/arguments.ts";
@@ -21,7 +22,7 @@ import type { Listening, ListenOptions } from "./http/listen.ts";
 import { runIfEntry } from "./http/run.ts";
 import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
 import type { Middleware } from "./middleware/onion.ts";
-import { type CompletionOptions, completePage } from "./question/pages.ts";
+import { completePage, type PageResult } from "./question/pages.ts";
 import { createSeal } from "./question/seal.ts";
 import { openStdio } from "./stdio/stdio.ts";
 
@@ -40,14 +41,14 @@ export interface ServerOptions<Lifespan = undefined> {
   /** Shows callers the messages of unexpected errors. For development only. Default false. */
   exposeErrors?: boolean;
   /**
-   * Keys that seal a waiting question's state, newest first, 32 bytes each as base64url; `loadStateKeys(file)` keeps them in a
+   * Keys that seal a waiting question's state, newest first, 32 bytes each as base64url; `openStateKeys(file)` keeps them in a
    * file. Default: `TENON_STATE_KEYS` (comma-separated), else a key that lives as long as the process.
    */
   stateKeys?: readonly string[];
-  /** Seconds a question may wait for its answer. Default 7 days. */
-  questionTtlSeconds?: number;
-  /** Seconds the answer to `ctx.elicitUrl` waits for the page's report before the person is asked again. Default 20. */
-  pageWaitSeconds?: number;
+  /** Milliseconds a question may wait for its answer. Default 7 days. */
+  questionTtlMs?: number;
+  /** Milliseconds the answer to `ctx.elicitUrl` waits for the page's report before the person is asked again. Default 20,000. */
+  pageWaitMs?: number;
   /**
    * Remembers which questions were answered and with what outcome, and idempotent calls. Default: in memory, bounded, for this
    * process. Who made it closes it.
@@ -101,8 +102,8 @@ const OPTIONS = [
   "lifespan",
   "exposeErrors",
   "stateKeys",
-  "questionTtlSeconds",
-  "pageWaitSeconds",
+  "questionTtlMs",
+  "pageWaitMs",
   "store",
   "replicas",
   "spillBytes",
@@ -130,15 +131,15 @@ const HTTP_OPTIONS = [
   "sessions",
 ] as const satisfies ReadonlyArray<keyof HttpOptions>;
 
-const WEEK_SECONDS = 7 * 24 * 60 * 60;
-const PAGE_WAIT_SECONDS = 20;
+const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
+const PAGE_WAIT_MS = 20_000;
 const SPILL_BYTES = 64 * 1024;
 
 /** A question answered at another replica must be readable there, and must not take effect there a second time. */
 function checkReplicas(replicas: boolean | number, store: OutcomeStore | undefined, keys: readonly string[]): void {
   if (replicas === false || (typeof replicas === "number" && replicas <= 1)) return;
   const missing = [
-    ...(store?.shared ? [] : ["a store they share, such as createPostgresStore({ url })"]),
+    ...(store?.shared ? [] : ["a store they share, such as openPostgres({ url }).outcomes"]),
     ...(keys.length > 0 ? [] : ["the same stateKeys (or TENON_STATE_KEYS)"]),
   ];
   if (missing.length === 0) return;
@@ -189,7 +190,7 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
    * @param id what the page was opened with
    * @throws TenonError `code: "unknown_elicitation"`, AuthError `code: "foreign_elicitation"`
    */
-  completeElicitation(id: string, options?: CompletionOptions): Promise<void>;
+  completeElicitation(id: string, options?: PageResult): Promise<void>;
   /** Tells clients that asked for it, of both eras and on every transport, that a list or a resource changed. */
   readonly notify: Notifier;
   /** Stops everything this server opened. Safe to call twice. */
@@ -220,8 +221,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const stateKeys = options.stateKeys ?? process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   checkReplicas(options.replicas ?? false, options.store, stateKeys);
-  const store = options.store ?? createMemoryStore();
-  const questionTtlSeconds = options.questionTtlSeconds ?? WEEK_SECONDS;
+  const store = options.store ?? openMemory().outcomes;
+  const questionTtlMs = options.questionTtlMs ?? WEEK_MS;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
   const bus = createBus(log);
@@ -234,10 +235,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     timeoutMs: options.timeoutMs ?? HANDLER_TIMEOUT_MS,
     namePrefix: "",
     maxResultBytes: options.maxResultBytes ?? MAX_RESULT_BYTES,
-    seal: createSeal(stateKeys, questionTtlSeconds),
+    seal: createSeal(stateKeys, questionTtlMs),
     store,
-    questionTtlMs: questionTtlSeconds * 1_000,
-    pageWaitMs: (options.pageWaitSeconds ?? PAGE_WAIT_SECONDS) * 1_000,
+    questionTtlMs,
+    pageWaitMs: options.pageWaitMs ?? PAGE_WAIT_MS,
     spillBytes: options.spillBytes ?? SPILL_BYTES,
     authenticated: options.auth !== undefined,
     cacheHints,

@@ -1,5 +1,6 @@
 import { type CatalogTool, type Client, renderText, type ToolResult, type ToolRuntime } from "@tenon/client";
-import { ConfigError, checkOptions, didYouMean, isRecord, type JsonObject, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject, TenonError } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { type ModelProvider, modelSchemaOf, restoreArguments } from "../model/provider-schemas/index.ts";
 import { EMPTY_FAILURE, EMPTY_RESULT, failureText } from "../tool/messages.ts";
 

@@ -14,7 +14,8 @@ import {
 } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
-import { didYouMean, isRecord, messageOf } from "@tenon/core";
+import { isRecord, messageOf } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 
 /** A tool bound to the offline model. */
 export interface OfflineTool {

@@ -6,7 +6,8 @@ import {
   isStrictScopeSuperset,
   type OAuthTokens,
 } from "@modelcontextprotocol/client";
-import { type AuthError, isRecord, shownValue, TenonError } from "@tenon/core";
+import { type AuthError, isRecord, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { type Discovered, discover, discoverIssuer } from "./discovery.ts";
 import { openDpop } from "./dpop.ts";
 import { authError, insufficientScope, oauthErrorOf } from "./errors.ts";

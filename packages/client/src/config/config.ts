@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { ConfigError, checkOptions, isRecord, messageOf, shownValue } from "@tenon/core";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import type { OnAuthorize } from "../auth/index.ts";
 import { expectText } from "../expect.ts";
 import { CHOICES } from "../options.ts";

@@ -1,12 +1,5 @@
-import {
-  ConfigError,
-  checkOptions,
-  digest,
-  ExecutionError,
-  messageOf,
-  type SerializedError,
-  serializeError,
-} from "@tenon/core";
+import { ConfigError, ExecutionError, messageOf, type SerializedError, serializeError } from "@tenon/core";
+import { checkOptions, digest } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, messageOf, TenonError, TrustError } from "@tenon/core";
+import { ConfigError, messageOf, TenonError, TrustError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
 import { commandLineOf } from "../connection/launch.ts";
 import type { ServerConfig, ServerInfo } from "../types/servers.ts";

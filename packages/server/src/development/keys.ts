@@ -2,7 +2,8 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } fr
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { ConfigError, checkOptions, codeOf, messageOf } from "@tenon/core";
+import { ConfigError, codeOf, messageOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { calculateJwkThumbprint } from "jose";
 
 /** What development keys may sign with: asymmetric only, so that whoever can check a token cannot make one. */

@@ -1,4 +1,5 @@
-import { isRecord, LOG_LEVELS } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import { parseBody } from "../http/body.ts";
 
 /** One parameter of a method: what it must look like, and how a refusal says so. */

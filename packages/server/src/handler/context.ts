@@ -1,5 +1,6 @@
 import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
-import { type Era, type Json, META, toJson } from "@tenon/core";
+import { type Era, type Json, META } from "@tenon/core";
+import { toJson } from "@tenon/core/internal";
 import type { Notifier } from "../dispatch/notify.ts";
 import { type LogLevel, perLevel, type ServerLog } from "../log.ts";
 import type { LinearContext } from "../question/asking.ts";

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
-import { ConfigError, didYouMean, messageOf } from "@tenon/core";
+import { ConfigError, messageOf } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import type { ListenOptions } from "./listen.ts";
 
 export interface RunOptions extends ListenOptions {

@@ -29,10 +29,10 @@ export interface SessionLimits {
   /** Sessions at once; one more closes the one idle longest of whoever has most of them. Default 1,000. */
   max: number;
   /** Milliseconds without a request until a session is closed. Default 30 minutes. */
-  idleMs: number;
+  idleTimeoutMs: number;
 }
 
-export const SESSION_LIMITS: SessionLimits = { max: 1_000, idleMs: 30 * 60_000 };
+export const SESSION_LIMITS: SessionLimits = { max: 1_000, idleTimeoutMs: 30 * 60_000 };
 
 /** A request of a session. */
 export interface SessionRequest {
@@ -59,7 +59,7 @@ export class LegacySessions {
     this.#connect = connect;
     this.#limits = limits;
     this.#log = log;
-    this.#reaper = setInterval(() => this.#reap(), Math.min(60_000, limits.idleMs));
+    this.#reaper = setInterval(() => this.#reap(), Math.min(60_000, limits.idleTimeoutMs));
     this.#reaper.unref();
   }
 
@@ -155,7 +155,7 @@ export class LegacySessions {
   }
 
   #reap(): void {
-    const oldest = Date.now() - this.#limits.idleMs;
+    const oldest = Date.now() - this.#limits.idleTimeoutMs;
     for (const [id, session] of this.#sessions) {
       if (session.inFlight === 0 && session.lastUsed < oldest) this.#drop(id, session);
     }

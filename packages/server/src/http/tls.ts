@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
-import { ConfigError, checkOptions, codeOf, messageOf } from "@tenon/core";
+import { ConfigError, codeOf, messageOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ServerLog } from "../log.ts";
 import { followFiles, type Pace } from "./follow-files.ts";
 
