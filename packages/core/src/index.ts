@@ -38,6 +38,7 @@ export {
   oneOf,
   positive,
   refuseOption,
+  text,
 } from "./options.ts";
 export { compilePattern, isRiskyPattern, type PatternVerdict, testPattern, withinTime } from "./pattern.ts";
 export {

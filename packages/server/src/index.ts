@@ -41,6 +41,7 @@ export type { Listening, ListenOptions } from "./http/listen.ts";
 export type { TlsFiles, TlsOptions, TlsPem } from "./http/tls.ts";
 export type { LogEntry, LogLevel } from "./log.ts";
 export type { Middleware, Next, RequestTarget, ServerRequest } from "./middleware/onion.ts";
+export type { ServerOptions } from "./options.ts";
 export type { AnswersOf, LinearContext, NamedQuestion } from "./question/asking.ts";
 export type { CompletionOptions } from "./question/pages.ts";
 export {
@@ -52,5 +53,5 @@ export {
   type TitledChoices,
 } from "./question/question.ts";
 export { loadStateKeys } from "./question/seal.ts";
-export { createServer, type ServerOptions, type TenonServer } from "./server.ts";
+export { createServer, type TenonServer } from "./server.ts";
 export type { WorkerContext, WorkerFunction } from "./worker-entry.ts";
