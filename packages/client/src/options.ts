@@ -1,9 +1,10 @@
+import { isRecord } from "@tenon/core";
 import {
   anything,
   callable,
   checkOptions,
   flag,
-  isRecord,
+  isLoopback,
   kindOf,
   LOG_LEVELS,
   milliseconds,
@@ -13,10 +14,9 @@ import {
   positive,
   text,
   refuseOption as wrong,
-} from "@tenon/core";
+} from "@tenon/core/internal";
 import { checkSelection } from "./catalog/filters.ts";
 import { checkSandbox } from "./connection/launch.ts";
-import { isLoopback } from "./connection/proxy.ts";
 import { expectList, expectText } from "./expect.ts";
 import { factoryOf } from "./interceptors/general.ts";
 import { pinOptions } from "./trust/gate.ts";

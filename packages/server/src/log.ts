@@ -1,4 +1,5 @@
-import { type LOG_LEVELS, serializeError, toJson } from "@tenon/core";
+import { serializeError } from "@tenon/core";
+import { type LOG_LEVELS, toJson } from "@tenon/core/internal";
 
 /** Levels a server and its handlers write at, the least severe first: everything that speaks of them is made from this list. */
 export const LEVELS = [

@@ -1,17 +1,16 @@
+import { ConfigError, isRecord } from "@tenon/core";
 import {
   anything,
-  ConfigError,
   callable,
   checkOptions,
   flag,
-  isRecord,
   milliseconds,
   type OptionCheck,
   type OptionChecks,
   oneOf,
   positive,
   text,
-} from "@tenon/core";
+} from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
 import type { VisibleTags } from "./definition/access.ts";
@@ -39,14 +38,14 @@ export interface ServerOptions<Lifespan = undefined> {
   /** Shows callers the messages of unexpected errors. For development only. Default false. */
   exposeErrors?: boolean;
   /**
-   * Keys that seal a waiting question's state, newest first, 32 bytes each as base64url; `loadStateKeys(file)` keeps them in a
+   * Keys that seal a waiting question's state, newest first, 32 bytes each as base64url; `openStateKeys(file)` keeps them in a
    * file. Default: `TENON_STATE_KEYS` (comma-separated), else a key that lives as long as the process.
    */
   stateKeys?: readonly string[];
-  /** Seconds a question may wait for its answer. Default 7 days. */
-  questionTtlSeconds?: number;
-  /** Seconds the answer to `ctx.elicitUrl` waits for the page's report before the person is asked again. Default 20. */
-  pageWaitSeconds?: number;
+  /** Milliseconds a question may wait for its answer. Default 7 days. */
+  questionTtlMs?: number;
+  /** Milliseconds the answer to `ctx.elicitUrl` waits for the page's report before the person is asked again. Default 20,000. */
+  pageWaitMs?: number;
   /**
    * Remembers which questions were answered and with what outcome, and idempotent calls. Default: in memory, bounded, for this
    * process. Who made it closes it.
@@ -127,8 +126,8 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   scopeHierarchy: anything,
   cache: anything,
   pageSize: anything,
-  questionTtlSeconds: positive("seconds"),
-  pageWaitSeconds: zeroOrMore("seconds"),
+  questionTtlMs: positive("milliseconds"),
+  pageWaitMs: zeroOrMore("milliseconds"),
   spillBytes: zeroOrMore("bytes"),
   logLevel: oneOf(...LEVELS),
   logSink: callable,
@@ -180,7 +179,7 @@ export function checkReplicas(
 ): void {
   if (replicas === false || (typeof replicas === "number" && replicas <= 1)) return;
   const missing = [
-    ...(store?.shared ? [] : ["a store they share, such as createPostgresStore({ url })"]),
+    ...(store?.shared ? [] : ["a store they share, such as openPostgres({ url }).outcomes"]),
     ...(keys.length > 0 ? [] : ["the same stateKeys (or TENON_STATE_KEYS)"]),
   ];
   if (missing.length === 0) return;

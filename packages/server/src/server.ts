@@ -1,5 +1,5 @@
-import { checkOptions } from "@tenon/core";
-import { createMemoryStore } from "@tenon/store";
+import { checkOptions } from "@tenon/core/internal";
+import { openMemory } from "@tenon/store";
 import { READING_RULES } from "./definition/arguments.ts";
 import { createCacheHints } from "./definition/cache.ts";
 import { createDefining, type Defining, registerHome } from "./definition/defining.ts";
@@ -20,12 +20,12 @@ import { runIfEntry } from "./http/run.ts";
 import { createLog, logLevelOf } from "./log.ts";
 import type { Middleware } from "./middleware/onion.ts";
 import { checkReplicas, checkServerOptions, type ServerOptions } from "./options.ts";
-import { type CompletionOptions, completePage } from "./question/pages.ts";
+import { completePage, type PageResult } from "./question/pages.ts";
 import { createSeal } from "./question/seal.ts";
 import { openStdio } from "./stdio/stdio.ts";
 
-const WEEK_SECONDS = 7 * 24 * 60 * 60;
-const PAGE_WAIT_SECONDS = 20;
+const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
+const PAGE_WAIT_MS = 20_000;
 const SPILL_BYTES = 64 * 1024;
 
 /** A server: define first, then serve over any number of transports at once. */
@@ -57,7 +57,7 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
    * @param id what the page was opened with
    * @throws TenonError `code: "unknown_elicitation"`, AuthError `code: "foreign_elicitation"`
    */
-  completeElicitation(id: string, options?: CompletionOptions): Promise<void>;
+  completeElicitation(id: string, options?: PageResult): Promise<void>;
   /** Tells clients that asked for it, of both eras and on every transport, that a list or a resource changed. */
   readonly notify: Notifier;
   /** Stops everything this server opened. Safe to call twice. */
@@ -85,8 +85,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const stateKeys = options.stateKeys ?? process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   checkReplicas(options.replicas ?? false, options.store, stateKeys);
-  const store = options.store ?? createMemoryStore();
-  const questionTtlSeconds = options.questionTtlSeconds ?? WEEK_SECONDS;
+  const store = options.store ?? openMemory().outcomes;
+  const questionTtlMs = options.questionTtlMs ?? WEEK_MS;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
   const bus = createBus(log);
@@ -99,10 +99,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     timeoutMs: options.timeoutMs ?? HANDLER_TIMEOUT_MS,
     namePrefix: "",
     maxResultBytes: options.maxResultBytes ?? MAX_RESULT_BYTES,
-    seal: createSeal(stateKeys, questionTtlSeconds),
+    seal: createSeal(stateKeys, questionTtlMs),
     store,
-    questionTtlMs: questionTtlSeconds * 1_000,
-    pageWaitMs: (options.pageWaitSeconds ?? PAGE_WAIT_SECONDS) * 1_000,
+    questionTtlMs,
+    pageWaitMs: options.pageWaitMs ?? PAGE_WAIT_MS,
     spillBytes: options.spillBytes ?? SPILL_BYTES,
     authenticated: options.auth !== undefined,
     cacheHints,

@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import { toJson } from "@tenon/core";
+import { toJson } from "@tenon/core/internal";
 import { isContent } from "./definition/content.ts";
 import { ToolError } from "./errors.ts";
 import type { Caller, ToolContext } from "./handler/context.ts";

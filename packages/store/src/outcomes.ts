@@ -40,17 +40,17 @@ export interface OutcomeStore {
   claim(request: ClaimRequest): Promise<Claim>;
   /**
    * Notes that effects may happen from here on: until then the key may still be taken with another digest.
-   * @throws LeaseLost
+   * @throws LeaseLostError
    */
   begin(lease: Lease): Promise<void>;
-  /** Records one finished part; the next taker reads it as progress. @throws LeaseLost */
+  /** Records one finished part; the next taker reads it as progress. @throws LeaseLostError */
   record(lease: Lease, name: string, value: Json): Promise<void>;
   /** Extends the lease by `leaseMs`; false when another taker has it. */
   renew(lease: Lease): Promise<boolean>;
   /**
    * Keeps the outcome and ends the lease.
    * @param options.also keys of finished records that get the same outcome in the same moment
-   * @throws LeaseLost
+   * @throws LeaseLostError
    */
   finish(lease: Lease, outcome: Json, options: { ttlMs: number; also?: readonly string[] }): Promise<void>;
   /** Ends the lease without an outcome; progress stays. Does nothing when the lease is lost. */
@@ -65,7 +65,7 @@ export interface OutcomeStore {
 }
 
 /** Another taker has the key: what this one did after losing it is not recorded. */
-export class LeaseLost extends TenonError {
+export class LeaseLostError extends TenonError {
   constructor(lease: Lease) {
     super(
       `The lease on "${lease.key}" was lost: this process was silent for longer than the lease lasts, and another one took the ` +

@@ -1,5 +1,6 @@
 import type { CatalogTool, Client, ToolRuntime } from "@tenon/client";
-import { ConfigError, checkOptions, ExecutionError } from "@tenon/core";
+import { ConfigError, ExecutionError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type ActionRequest, type ApprovalDecision, readDecision } from "../approval/decisions.ts";
 import { type ApprovalPolicy, type GatedTool, gatedTools } from "../approval/policy.ts";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";

@@ -1,5 +1,6 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { initChatModel } from "langchain";
 import { OfflineModel, type OfflineRules } from "./offline.ts";
 

@@ -1,5 +1,6 @@
 import type { ServerConfig } from "@tenon/client";
-import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { replays } from "../tool/tools.ts";
 import type { Connection, MultiServerConfig } from "./types.ts";
 

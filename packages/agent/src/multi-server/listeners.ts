@@ -1,5 +1,5 @@
 import type { ClientEvents, EventSource, LogEvent } from "@tenon/client";
-import { LOG_LEVELS } from "@tenon/core";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import type { CallbackContext, Connection, MultiServerConfig, ServerSource } from "./types.ts";
 
 type Level = LogEvent["level"];

@@ -8,7 +8,8 @@ import {
   type PutOperation,
   type SearchOperation,
 } from "@langchain/langgraph";
-import { ConfigError, ConnectionError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, ConnectionError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
 import { openMemoryFile } from "./sqlite-store-file.ts";
 import { checkNamespace, filterOf, matches } from "./sqlite-store-match.ts";

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError, ConnectionError, checkOptions, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { HeldLease, LeaseStore } from "@tenon/store";
 
 /** How a thread's lease is taken and kept. */
@@ -30,7 +31,7 @@ export class ThreadBusyError extends TenonError {
 }
 
 /** The lease could not be renewed in time: another run may have taken the thread over, so this one was stopped. */
-export class ThreadLeaseLost extends TenonError {
+export class ThreadLeaseLostError extends TenonError {
   constructor(threadId: string, cause?: unknown) {
     super(
       `The lease on thread "${threadId}" was lost: ${cause === undefined ? "another run took it over" : "its store did not answer in time"}. ` +
@@ -144,10 +145,10 @@ async function keep(
  * processes that resume the same question both carry out what was approved.
  *
  * The lease is renewed while `run` works and released when it ends. When it is lost, `signal` fires with
- * {@link ThreadLeaseLost}; pass it to `agent.invoke`.
+ * {@link ThreadLeaseLostError}; pass it to `agent.invoke`.
  *
  * @param run gets the signal to stop at, and the lease, whose `fence` tells a late run from its successor
- * @throws ThreadBusyError when another run has the thread; ThreadLeaseLost; ConnectionError `code: "lease_timeout"` when the store
+ * @throws ThreadBusyError when another run has the thread; ThreadLeaseLostError; ConnectionError `code: "lease_timeout"` when the store
  *   is silent for `ttlMs`; what `run` throws
  * @example
  * const result = await withThreadLease(stores.leases, "customer-7", (signal) =>
@@ -173,8 +174,8 @@ export async function withThreadLease<T>(
   const stop = new AbortController();
   const done = new AbortController();
   const pass = (): void => stop.abort(signal?.reason);
-  const lose = (cause?: unknown): void => stop.abort(new ThreadLeaseLost(threadId, cause));
-  const lost = (): boolean => stop.signal.reason instanceof ThreadLeaseLost;
+  const lose = (cause?: unknown): void => stop.abort(new ThreadLeaseLostError(threadId, cause));
+  const lost = (): boolean => stop.signal.reason instanceof ThreadLeaseLostError;
   if (signal?.aborted) pass();
   signal?.addEventListener("abort", pass, { once: true });
   const keeping = keep(leases, taken, ttlMs, done.signal, lose);

@@ -7,7 +7,8 @@ import {
   PrivateKeyJwtProvider,
   requestJwtAuthorizationGrant,
 } from "@modelcontextprotocol/client";
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { asAuthError, authError, reasonOf } from "./errors.ts";
 import { keepTokens, type Order } from "./keeper.ts";
 import { COMMON, type CommonOptions, checkCommon, checkText, sourceOf } from "./options.ts";

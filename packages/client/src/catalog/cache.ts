@@ -1,4 +1,4 @@
-import { digest, jsonSize } from "@tenon/core";
+import { digest, jsonSize } from "@tenon/core/internal";
 
 const MAX_ENTRIES = 512;
 /** Bytes kept per server, about. */

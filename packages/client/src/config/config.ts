@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import type { OnAuthorize } from "../auth/index.ts";
 import { expectText } from "../expect.ts";
 import { CHOICES } from "../options.ts";
@@ -208,7 +209,7 @@ export async function loadConfig(path: string, options: ConfigOptions = {}): Pro
   try {
     text = await readFile(path, "utf8");
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError(`the configuration ${path} cannot be read: ${reason}`, { code: "no_config", cause });
   }
   return parseConfig(text, { ...options, file: path });

@@ -1,5 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
-import { ConfigError, checkOptions, isRecord, shownValue, visibleText } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, shownValue, visibleText } from "@tenon/core/internal";
 import { expectText } from "../expect.ts";
 import type { StdioServerConfig } from "../types/servers.ts";
 

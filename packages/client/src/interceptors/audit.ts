@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, digest, ExecutionError, type SerializedError, serializeError } from "@tenon/core";
+import { ConfigError, ExecutionError, messageOf, type SerializedError, serializeError } from "@tenon/core";
+import { checkOptions, digest } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
@@ -61,7 +62,7 @@ export interface AuditOptions {
 }
 
 function toStderr(error: unknown, entry: AuditIntent | AuditOutcome): void {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   process.stderr.write(`tenon: an audit entry could not be written (${reason}): ${JSON.stringify(entry)}\n`);
 }
 

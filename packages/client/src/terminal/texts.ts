@@ -1,4 +1,5 @@
-import { cleanText, shownValue } from "@tenon/core";
+import { cleanText } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import type { FieldProblem } from "../question/field-values.ts";
 
 /** Languages the terminal speaks by itself. */

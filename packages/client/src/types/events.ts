@@ -1,5 +1,5 @@
 import type { LoggingLevel } from "@modelcontextprotocol/client";
-import { callable, type OptionChecks } from "@tenon/core";
+import { callable, type OptionChecks } from "@tenon/core/internal";
 import type { ElicitationRequest } from "./questions.ts";
 import type { ServerInfo } from "./servers.ts";
 

@@ -1,5 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from "node:crypto";
-import { ConfigError, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import type { CryptoKey } from "jose";
 import type { ServerLog } from "../log.ts";
 import { invalidToken } from "./errors.ts";
@@ -55,7 +56,7 @@ export interface KeySet {
 }
 
 /** The parts of a token's header that choose a key. */
-export interface KeyChoice {
+interface KeyChoice {
   readonly alg: string;
   readonly kid: string | undefined;
 }

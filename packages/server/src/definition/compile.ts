@@ -6,16 +6,8 @@ import {
   UriTemplate,
   type Variables,
 } from "@modelcontextprotocol/server";
-import {
-  ConfigError,
-  checkOptions,
-  type Era,
-  isRecord,
-  type JsonObject,
-  jsonSchemaOf,
-  META,
-  type Schema,
-} from "@tenon/core";
+import { ConfigError, type Era, isRecord, type JsonObject, META, type Schema } from "@tenon/core";
+import { checkOptions, jsonSchemaOf } from "@tenon/core/internal";
 import { type Access, compileAccess, type Viewer } from "./access.ts";
 import { type CompiledInput, prepareInput } from "./arguments.ts";
 import { type CacheHint, checkHint } from "./cache.ts";

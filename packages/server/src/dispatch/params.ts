@@ -1,4 +1,5 @@
-import { isRecord, LOG_LEVELS } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import { parseBody } from "../http/body.ts";
 
 /** One parameter of a method: what it must look like, and how a refusal says so. */
@@ -114,7 +115,7 @@ const OTHERS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
 export const shapeOf = (method: string): Shape | undefined => SHAPES.get(method);
 
 /** A value as an error may show it. */
-export function brief(value: unknown): string {
+function brief(value: unknown): string {
   if (value === undefined) return "nothing";
   const json = JSON.stringify(value) ?? typeof value;
   return json.length > 60 ? `${json.slice(0, 57)}…` : json;

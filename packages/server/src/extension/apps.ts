@@ -6,7 +6,8 @@ import {
   RESOURCE_MIME_TYPE,
   RESOURCE_URI_META_KEY,
 } from "@modelcontextprotocol/ext-apps/server";
-import { ConfigError, checkOptions, type Schema } from "@tenon/core";
+import { ConfigError, type Schema } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ClientDescription, TenonServer, ToolHandler, ToolOptions } from "../index.ts";
 
 /** A view: one HTML page that a host shows in a sandbox beside the tools that belong to it. */
@@ -28,7 +29,7 @@ export interface AppOptions {
 }
 
 /** Who may call a tool of a view: the model, the page, or both (default). */
-export type Visibility = NonNullable<McpUiToolMeta["visibility"]>;
+type Visibility = NonNullable<McpUiToolMeta["visibility"]>;
 
 export type AppToolOptions<I extends Schema | undefined, O extends Schema | undefined> = ToolOptions<I, O> & {
   visibility?: Visibility;

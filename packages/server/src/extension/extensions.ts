@@ -5,18 +5,8 @@ import {
   ProtocolErrorCode,
   type Result,
 } from "@modelcontextprotocol/server";
-import {
-  ConfigError,
-  checkOptions,
-  describeIssues,
-  type Era,
-  type Infer,
-  isRecord,
-  type JsonObject,
-  type Schema,
-  toJson,
-  validate,
-} from "@tenon/core";
+import { ConfigError, type Era, type Infer, isRecord, type JsonObject, type Schema } from "@tenon/core";
+import { checkOptions, describeIssues, toJson, validate } from "@tenon/core/internal";
 import { maskFailure, ToolError } from "../errors.ts";
 import type { ClientDescription, Exchange } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";
@@ -43,7 +33,7 @@ export interface ExtensionMethod<P extends Schema = Schema> {
 }
 
 /** The peer of a session that has just been opened. */
-export interface Connection {
+export interface ConnectedClient {
   readonly client: ClientDescription;
   readonly era: Era;
   readonly sessionId: string | undefined;
@@ -68,7 +58,7 @@ export interface Extension {
    * Called once per session of 2025-11-25, when the client has introduced itself. On 2026-07-28 there are no sessions: look at
    * `exchange.declared` in each request.
    */
-  onConnect?(connection: Connection): void | Promise<void>;
+  onConnect?(peer: ConnectedClient): void | Promise<void>;
 }
 
 /** Keeps the types of a method's schema and handler together. */
@@ -95,7 +85,7 @@ export interface Extensions {
     lifespan: () => Promise<unknown>,
   ): Promise<Result>;
   /** Tells the extensions that a legacy session was opened. */
-  connected(peer: Omit<Connection, "declared">): void;
+  connected(peer: Omit<ConnectedClient, "declared">): void;
 }
 
 const BOTH: readonly Era[] = ["modern", "legacy"];

@@ -9,7 +9,8 @@ import {
   SkillsExtension,
   type SkillsOptions,
 } from "@modelcontextprotocol/server/ext/skills";
-import { ConfigError, type Era, isSchema, LEGACY_REVISION, MODERN_REVISION, type Schema } from "@tenon/core";
+import { ConfigError, type Era, type Schema } from "@tenon/core";
+import { isSchema, LEGACY_REVISION, MODERN_REVISION } from "@tenon/core/internal";
 import type { Exchange, Extension, ExtensionMethod, TenonServer } from "../index.ts";
 
 export type { Skill, SkillCatalogOptions, SkillReadResult } from "@modelcontextprotocol/server/ext/skills";

@@ -7,7 +7,8 @@ import {
   type LoggingLevel,
   PROTOCOL_VERSION_META_KEY,
 } from "@modelcontextprotocol/server";
-import { isRecord, LOG_LEVELS } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import type { ClientDescription } from "../handler/context.ts";
 
 /** The modern revision the fast path speaks. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { LoggingLevel } from "@modelcontextprotocol/server";
-import { type Era, LOG_LEVELS } from "@tenon/core";
+import type { Era } from "@tenon/core";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import { CREDENTIAL_HEADERS } from "../auth/bearer.ts";
 import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
 import { remoteAddressOf } from "../http/remote-address.ts";

@@ -1,5 +1,6 @@
 import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
-import { type Era, type Json, META, toJson } from "@tenon/core";
+import { type Era, type Json, META } from "@tenon/core";
+import { toJson } from "@tenon/core/internal";
 import type { Notifier } from "../dispatch/notify.ts";
 import { type LogLevel, perLevel, type ServerLog } from "../log.ts";
 import type { LinearContext } from "../question/asking.ts";
@@ -70,7 +71,7 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
   readonly meta: Readonly<Record<string, unknown>>;
   /** Set by callers that may send the same intended effect twice; record it with the effect. */
   readonly idempotencyKey: string | undefined;
-  /** HTTP headers of the request, without credentials where the server has `auth`; undefined on stdio. */
+  /** HTTP headers of the request, without credentials where there is a `caller` or the server has `auth`; undefined on stdio. */
   readonly headers: Headers | undefined;
   /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
   readonly remoteAddress: string | undefined;

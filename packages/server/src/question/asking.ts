@@ -8,7 +8,8 @@ import {
   type Root,
   specTypeSchemas,
 } from "@modelcontextprotocol/server";
-import { digest, type Era, isRecord, isSchema, type Json, type JsonObject } from "@tenon/core";
+import { type Era, isRecord, type Json, type JsonObject } from "@tenon/core";
+import { digest, isSchema } from "@tenon/core/internal";
 import { type Ability, missingCapability } from "../dispatch/capabilities.ts";
 import type { QuestionKind } from "../handler/journal.ts";
 import type { Linear } from "../handler/linear.ts";

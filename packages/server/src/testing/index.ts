@@ -8,14 +8,15 @@ import type {
   ResourceTemplateType,
   Tool,
 } from "@modelcontextprotocol/server";
-import { checkOptions, type Era, isRecord } from "@tenon/core";
+import { type Era, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { Caller } from "../handler/context.ts";
 import type { LogLevel } from "../log.ts";
 import { type Introduction, type Link, openLegacy, openModern, type Sending } from "./link.ts";
 import { answerer, type Question, type Script, TestError } from "./script.ts";
 import { type Fetchable, parameterHeaders } from "./wire.ts";
 
-export { type Question, type Script, type ScriptedAnswer, TestError } from "./script.ts";
+export { type Question, type Script, TestError } from "./script.ts";
 
 export interface ConnectOptions {
   /** Default `"modern"` (2026-07-28); `"legacy"` opens a session of 2025-11-25. */

@@ -1,4 +1,5 @@
-import { type Era, isRecord, LEGACY_REVISION, MODERN_REVISION, ProtocolError } from "@tenon/core";
+import { type Era, isRecord, ProtocolError } from "@tenon/core";
+import { LEGACY_REVISION, MODERN_REVISION } from "@tenon/core/internal";
 import type { FetchOptions } from "../http/http.ts";
 import type { Answerer } from "./script.ts";
 import { type Fetchable, headerValue, type Message, messages, post, rpcError } from "./wire.ts";
