@@ -12,6 +12,7 @@ import {
   type OptionChecks,
   oneOf,
   positive,
+  text,
   refuseOption as wrong,
 } from "@tenon/core/internal";
 import { checkSelection } from "./catalog/filters.ts";
@@ -37,10 +38,6 @@ const COMMON = {
   grants: anything,
 } as const;
 const PEM_CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/;
-
-function text(value: unknown, where: string): void {
-  if (typeof value !== "string") wrong(`${where} must be a text`);
-}
 
 function filled(value: unknown, where: string): void {
   if (typeof value !== "string" || value === "") wrong(`${where} must be a text`);

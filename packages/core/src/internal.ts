@@ -18,6 +18,7 @@ export {
   oneOf,
   positive,
   refuseOption,
+  text,
 } from "./options.ts";
 export { testPattern } from "./pattern.ts";
 export {

@@ -109,6 +109,11 @@ export const callable: OptionCheck = (value, where) => {
   if (typeof value !== "function") refuseOption(`${where} must be a function, got ${kindOf(value)}`);
 };
 
+/** For an option that is a text. The value is not shown: it may be secret. */
+export const text: OptionCheck = (value, where) => {
+  if (typeof value !== "string") refuseOption(`${where} must be a text, got ${kindOf(value)}`);
+};
+
 /** For an option that is true or false. */
 export const flag: OptionCheck = (value, where) => {
   if (typeof value !== "boolean") refuseOption(`${where} must be true or false, got ${shown(value)}`);
