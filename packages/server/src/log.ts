@@ -1,15 +1,20 @@
 import { serializeError } from "@tenon/core";
 import { toJson } from "@tenon/core/internal";
 
+/** How severe a log message is, least severe first. */
 export type LogLevel = "debug" | "info" | "notice" | "warning" | "error";
 
 const order: readonly LogLevel[] = ["debug", "info", "notice", "warning", "error"];
 
 /** One line of the server's own log. */
 export interface LogEntry {
+  /** ISO 8601. */
   readonly time: string;
+  /** How severe it is. */
   readonly level: LogLevel;
+  /** The server's `name`. */
   readonly server: string;
+  /** What happened, in a sentence; details are further keys. */
   readonly message: string;
   readonly [detail: string]: unknown;
 }

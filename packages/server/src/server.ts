@@ -26,10 +26,13 @@ import { completePage, type PageResult } from "./question/pages.ts";
 import { createSeal } from "./question/seal.ts";
 import { openStdio } from "./stdio/stdio.ts";
 
+/** What a server is called, and everything that is not its default. */
 export interface ServerOptions<Lifespan = undefined> {
   /** Machine name, for example `"orders"`. */
   name: string;
+  /** Version of the server, for people and logs. */
   version: string;
+  /** Name for people. Clients show `name` where it is left out. */
   title?: string;
   /** For the model: how the tools of this server work together. */
   instructions?: string;
@@ -62,6 +65,7 @@ export interface ServerOptions<Lifespan = undefined> {
   logLevel?: LogLevel;
   /** Receives the server's own log instead of stderr. */
   logSink?: (entry: LogEntry) => void;
+  /** Who may reach it over HTTP, and how much; see `listen` for where. */
   http?: HttpOptions;
   /**
    * Which tokens a request over HTTP must bring one of: `jwt`, `introspection` or `anyOf` of `@tenon/server/auth`. On stdio nothing
@@ -163,6 +167,7 @@ function checkAuth(auth: unknown): void {
 
 /** A server: define first, then serve over any number of transports at once. */
 export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
+  /** As given to `createServer`. */
   readonly name: string;
   /**
    * Offers an extension of the protocol: its capability is advertised and its methods are answered on every transport.

@@ -61,6 +61,7 @@ export interface OutcomeStore {
   getBlob(id: string): Promise<string | undefined>;
   /** Deletes what has expired and returns how many records; stores also do this on their own now and then. */
   sweep(): Promise<number>;
+  /** Ends this store; what it holds stays where it is kept. */
   close(): Promise<void>;
 }
 

@@ -55,6 +55,7 @@ export interface OfflineReply {
 
 /** An application's script for its offline model. */
 export interface OfflineRules {
+  /** What the model says next. */
   reply(turn: OfflineTurn): OfflineReply | Promise<OfflineReply>;
 }
 

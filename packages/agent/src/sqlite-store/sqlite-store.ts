@@ -24,7 +24,9 @@ export interface SqliteStoreTtl {
   readonly sweepIntervalMinutes?: number;
 }
 
+/** Options of `SqliteStore`. */
 export interface SqliteStoreOptions {
+  /** When items are forgotten. Default: never. */
   readonly ttl?: SqliteStoreTtl;
 }
 

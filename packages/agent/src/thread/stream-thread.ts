@@ -10,6 +10,7 @@ import { type EventReader, STREAM_MODES } from "./stream-reader.ts";
 
 /** How a thread is run, whoever reads its events. */
 export interface ThreadOptions {
+  /** The conversation. */
   readonly threadId: string;
   /** The run's context, as the agent's `contextSchema` wants it. */
   readonly context?: unknown;

@@ -152,6 +152,7 @@ export async function askQuestion(
   return request.mode === "url" ? askUrl(asking, request, asking.open) : askForm(asking, request);
 }
 
+/** Where the terminal is, and how it speaks. */
 export interface AskInTerminalOptions {
   /** Default `process.stdin`. */
   readonly input?: TerminalInput;

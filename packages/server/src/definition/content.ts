@@ -32,12 +32,12 @@ export function text(value: string, structured?: object): Content {
   return make([{ type: "text", text: value }], structured);
 }
 
-/** @param data bytes, or base64 text */
+/** A picture in the answer. @param data bytes, or base64 text */
 export function image(data: Uint8Array | string, mimeType: string): Content {
   return make([{ type: "image", data: base64(data), mimeType }]);
 }
 
-/** @param data bytes, or base64 text */
+/** Sound in the answer. @param data bytes, or base64 text */
 export function audio(data: Uint8Array | string, mimeType: string): Content {
   return make([{ type: "audio", data: base64(data), mimeType }]);
 }

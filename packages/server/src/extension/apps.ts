@@ -16,6 +16,7 @@ export interface AppOptions {
   uri: string;
   /** Shown to people who review the server. Default: the URI. */
   name?: string;
+  /** What the page shows, for people who review the server. */
   description?: string;
   /** The page: text, a file, or a function that makes it anew for every read. */
   html: string | URL | (() => string | Promise<string>);
@@ -25,13 +26,16 @@ export interface AppOptions {
   permissions?: McpUiResourceMeta["permissions"];
   /** A stable origin of its own, where the host gives one. */
   domain?: string;
+  /** Whether the page wants a border and a background around it. Default: as the host likes. */
   prefersBorder?: boolean;
 }
 
 /** Who may call a tool of a view: the model, the page, or both (default). */
 type Visibility = NonNullable<McpUiToolMeta["visibility"]>;
 
+/** What a tool of a view says about itself. */
 export type AppToolOptions<I extends Schema | undefined, O extends Schema | undefined> = ToolOptions<I, O> & {
+  /** Who may call it: the model, the page, or both (default). */
   visibility?: Visibility;
 };
 
