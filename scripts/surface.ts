@@ -35,6 +35,8 @@ export interface Export {
   readonly kind: "class" | "function" | "interface" | "type" | "constant";
   /** Its docstring; empty when there is none. */
   readonly doc: string;
+  /** Whether it is an object of options, which a user writes down field by field. */
+  readonly isOptions: boolean;
   /** What can be set, or used, where this is an object of options or one to work with; empty for everything else. */
   readonly fields: readonly Field[];
 }
@@ -133,17 +135,15 @@ function entryOf(at: Address, names: ReadonlySet<string>): Entry {
     const kind = kindOf(symbol);
     const isType = kind === "interface" || kind === "type";
     const type = isType && isOurs(symbol) ? checker.getDeclaredTypeOfSymbol(symbol) : undefined;
+    const isOptions = type !== undefined && OPTIONS.test(name);
+    const all = type && (isOptions || HANDLES.test(name)) ? fieldsOf({ checker, names }, type) : [];
     return {
       name,
       kind,
       doc: symbol.getDocumentationComment(checker).trim(),
-      // what is held by something to work with is another thing
-      fields:
-        type && OPTIONS.test(name)
-          ? fieldsOf({ checker, names }, type)
-          : type && HANDLES.test(name)
-            ? fieldsOf({ checker, names }, type).filter((field) => !field.name.includes("."))
-            : [],
+      isOptions,
+      // what something to work with holds is another thing
+      fields: all.filter((field) => isOptions || !field.name.includes(".")),
     };
   });
   return { address: at.address, exports: exports.sort((a, b) => (a.name < b.name ? -1 : 1)) };

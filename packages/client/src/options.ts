@@ -189,6 +189,7 @@ export function checkClientOptions<Options extends object>(
   }
   checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
   checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);
+  if (given.info !== undefined) checkOptions(Object(given.info), ["name", "version"], `${where}.info`);
   checkBytes(given.maxResultBytes, where);
 }
 

@@ -195,7 +195,7 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
    * @param id what the page was opened with
    * @throws TenonError `code: "unknown_elicitation"`, AuthError `code: "foreign_elicitation"`
    */
-  completeElicitation(id: string, options?: PageResult): Promise<void>;
+  completeElicitation(id: string, result?: PageResult): Promise<void>;
   /** Tells clients that asked for it, of both eras and on every transport, that a list or a resource changed. */
   readonly notify: Notifier;
   /** Stops everything this server opened. Safe to call twice. */
@@ -212,6 +212,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   checkOptions(options, OPTIONS, "createServer(options)");
   checkTimeoutMs(options.timeoutMs, "createServer(options)");
   checkOptions(options.http ?? {}, HTTP_OPTIONS, "createServer({ http })");
+  checkOptions(options.http?.sessions ?? {}, ["max", "idleTimeoutMs"], "createServer({ http: { sessions } })");
+  checkOptions(options.argumentLimits ?? {}, ["maxDepth", "maxArrayElements"], "createServer({ argumentLimits })");
   checkAuth(options.auth);
   const admission = { verifier: options.auth, scopes: createScopes(options.scopeHierarchy) };
   const registry = createRegistry(options.visibleTags);

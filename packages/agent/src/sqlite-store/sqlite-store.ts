@@ -185,6 +185,7 @@ export class SqliteStore extends BaseStore {
 
   #put(database: Database.Database, { namespace, key, value, options }: Put): void {
     checkNamespace(namespace);
+    checkOptions(options ?? {}, ["ttl"], "put(namespace, key, value, index, options)");
     checkMinutes("options.ttl", options?.ttl);
     const path = namespace.join(":");
     if (value === null) {

@@ -213,8 +213,8 @@ export interface EnterpriseManagedOptions extends CommonOptions {
  */
 export function enterpriseManaged(options: EnterpriseManagedOptions): Auth {
   const where = "enterpriseManaged(options)";
-  if (!isObject(options) || !isObject(options.idp)) invalid(`${where} must be an object with idp`);
   checkOptions(options, ["clientId", "clientSecret", "idToken", "idp", ...COMMON], where);
+  if (!isObject(options.idp)) invalid(`${where} must be an object with idp`);
   checkOptions(options.idp, ["issuer", "tokenEndpoint", "clientId", "clientSecret"], `${where}.idp`);
   checkCommon(options, where);
   const { clientId, clientSecret, idToken, idp } = options;

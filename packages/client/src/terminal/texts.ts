@@ -1,5 +1,5 @@
 import { cleanText } from "@tenon/core";
-import { shownValue } from "@tenon/core/internal";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import type { FieldProblem } from "../question/field-values.ts";
 
 /** Languages the terminal speaks by itself. */
@@ -193,7 +193,8 @@ const zh: TerminalTexts = {
 
 const byLanguage = { en, zh };
 
-/** The terminal's own texts in a language, with some of them said otherwise. */
+/** The terminal's own texts in a language, with some of them said otherwise. @throws ConfigError for a text nobody reads */
 export function terminalTexts(language: Language = "en", own: Partial<TerminalTexts> = {}): TerminalTexts {
+  checkOptions(own, Object.keys(en), "texts");
   return { ...byLanguage[language], ...own };
 }

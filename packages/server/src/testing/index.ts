@@ -142,6 +142,7 @@ function capabilitiesOf({ elicit, respond = {}, capabilities }: ConnectOptions):
  */
 export async function connect(server: Fetchable, options: ConnectOptions = {}): Promise<TestClient> {
   checkOptions(options, OPTIONS, "connect(server, options)");
+  checkOptions(options.client ?? {}, ["name", "version"], "connect(server, options).client");
   const { era = "modern", respond = {} } = options;
   const asked: Question[] = [];
   const progress: ProgressNote[] = [];
@@ -171,12 +172,15 @@ export async function connect(server: Fetchable, options: ConnectOptions = {}): 
     },
   };
   const link: Link = await (era === "modern" ? openModern(server, me) : openLegacy(server, me));
-  const request = (
+  const request = async (
     method: string,
     params: Record<string, unknown> = {},
-    { meta, ...sending }: CallOptions = {},
-  ): Promise<Record<string, unknown>> =>
-    link.request(method, { ...params, ...(meta && { _meta: meta }) }, answerer(options.elicit, asked), sending);
+    callOptions: CallOptions = {},
+  ): Promise<Record<string, unknown>> => {
+    checkOptions(callOptions, ["meta", "signal", "headers"], `${method} of the test client, options`);
+    const { meta, ...sending } = callOptions;
+    return link.request(method, { ...params, ...(meta && { _meta: meta }) }, answerer(options.elicit, asked), sending);
+  };
 
   async function all<T>(method: string, key: string): Promise<T[]> {
     const items: T[] = [];
