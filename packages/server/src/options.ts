@@ -26,7 +26,9 @@ import { LEVELS, type LogEntry, type LogLevel } from "./log.ts";
 export interface ServerOptions<Lifespan = undefined> {
   /** Machine name, for example `"orders"`. */
   name: string;
+  /** Version of the server, for people and logs. */
   version: string;
+  /** Name for people. Clients show `name` where it is left out. */
   title?: string;
   /** For the model: how the tools of this server work together. */
   instructions?: string;
@@ -59,6 +61,7 @@ export interface ServerOptions<Lifespan = undefined> {
   logLevel?: LogLevel;
   /** Receives the server's own log instead of stderr. */
   logSink?: (entry: LogEntry) => void;
+  /** Who may reach it over HTTP, and how much; see `listen` for where. */
   http?: HttpOptions;
   /**
    * Which tokens a request over HTTP must bring one of: `jwt`, `introspection` or `anyOf` of `@tenon/server/auth`. On stdio nothing

@@ -28,7 +28,9 @@ export interface AuthorizationRequest {
   readonly url: string;
   /** Configured name of the server that wants it. */
   readonly server: string;
+  /** The authorization server that will ask the person. */
   readonly issuer: string;
+  /** What is asked for. */
   readonly scopes: readonly string[];
   /** Where the browser comes back to. */
   readonly redirectUrl: string;

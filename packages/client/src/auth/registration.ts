@@ -11,6 +11,7 @@ import { readClient, type StoredClient, storeKeys, type TokenStore } from "./sto
 
 /** A client that an authorization server knows already. */
 export interface KnownClient {
+  /** Its id there. */
   clientId: string;
   /** Left out for a public client. */
   clientSecret?: string;
