@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { cleanText, didYouMean } from "@tenon/core";
+import { cleanText } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import { Command, CommanderError } from "commander";
 import { addAuthServer } from "./commands/auth-server.ts";
 import { addKeys } from "./commands/keys.ts";

@@ -1,4 +1,5 @@
-import { ConfigError, kindOf } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { kindOf } from "@tenon/core/internal";
 
 /**
  * Refuses what is no list: programs without types hand anything in, and a text would be read letter by letter.

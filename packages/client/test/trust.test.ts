@@ -6,16 +6,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { TrustError } from "@tenon/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import {
-  acceptTools,
-  type Client,
-  commandLineOf,
-  createClient,
-  type ElicitationRequest,
-  type FirstStart,
-  type FirstUse,
-  readLock,
-} from "../src/index.ts";
+import { type Client, createClient, type ElicitationRequest, type FirstStart, type FirstUse } from "../src/index.ts";
+import { acceptTools, commandLineOf, readLock } from "../src/trust/index.ts";
 import { child, modern } from "./servers.ts";
 import { type HttpStub, stubHttp } from "./stub/index.ts";
 
@@ -195,7 +187,7 @@ describe("pinned tools", () => {
 describe("a lock file written by several processes at once", () => {
   it("keeps what each of them accepted", async () => {
     const writer = `
-      import { acceptTools } from "@tenon/client";
+      import { acceptTools } from "@tenon/client/trust";
       const [file, from] = process.argv.slice(-2);
       for (let i = 0; i < 5; i++) {
         const tool = { server: "s" + from, wireName: "t" + i, description: "", inputSchema: { type: "object" }, annotations: {} };

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isLoopback } from "./index.ts";
+import { isLoopback } from "./host.ts";
 
 it.each(["localhost", "LOCALHOST", "app.localhost", "127.0.0.1", "127.255.0.3", "::1", "[::1]"])(
   "%s is this machine",

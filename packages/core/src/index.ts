@@ -17,32 +17,7 @@ export {
   TrustError,
 } from "./errors.ts";
 export { isLoopback } from "./host.ts";
-export { canonicalJson, digest, isRecord, type Json, JsonError, type JsonObject, jsonSize, toJson } from "./json.ts";
-export { resolvePointer, subschemas } from "./json-schema/document.ts";
-export {
-  describeFault,
-  type SchemaDialect,
-  type SchemaFault,
-  type SchemaRules,
-  type SchemaSurvey,
-  surveySchema,
-} from "./json-schema/survey.ts";
-export { type Era, LEGACY_REVISION, META, MODERN_REVISION } from "./meta.ts";
-export { checkOptions, didYouMean, kindOf } from "./options.ts";
-export { compilePattern, isRiskyPattern, type PatternVerdict, testPattern, withinTime } from "./pattern.ts";
-export {
-  describeIssues,
-  type Infer,
-  type IssueWords,
-  isSchema,
-  issueMessage,
-  issuePath,
-  jsonSchemaOf,
-  type Schema,
-  type SchemaIssue,
-  validate,
-  valueAt,
-  type WrongField,
-  wrongFields,
-} from "./schema.ts";
-export { cleanText, shownValue, visibleText } from "./text.ts";
+export { isRecord, type Json, type JsonObject } from "./json.ts";
+export { type Era, META } from "./meta.ts";
+export type { Infer, Schema, SchemaIssue } from "./schema.ts";
+export { cleanText } from "./text.ts";

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { MODERN_REVISION } from "@tenon/core";
+import { MODERN_REVISION } from "@tenon/core/internal";
 import pg from "pg";
 import { build } from "vite";
 import type { Mode } from "./servers.ts";

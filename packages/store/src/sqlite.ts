@@ -1,11 +1,12 @@
 import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
 import { shareSide } from "./connection.ts";
 import { migrations } from "./migrations/index.ts";
-import { checkLeaseMs, LEASE_MS, type OutcomeStore } from "./outcomes.ts";
+import { checkLeaseMs, LEASE_MS } from "./outcomes.ts";
 import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
 import { createSqlLeases } from "./sql-leases.ts";
 import { bundle, type Stores } from "./stores.ts";
@@ -13,14 +14,12 @@ import { useWriteAheadLog } from "./write-ahead.ts";
 
 export { useWriteAheadLog } from "./write-ahead.ts";
 
-export interface SqliteStoreOptions {
-  /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
-  leaseMs?: number;
-}
-
-export interface SqliteOptions extends SqliteStoreOptions {
+/** Where the stores of one machine are kept. */
+export interface SqliteOptions {
   /** The file, made with its folder when there is none, readable by the owner only. */
   path: string;
+  /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
+  leaseMs?: number;
 }
 
 const BUSY_MS = 15_000;
@@ -98,9 +97,9 @@ function open(path: string, ended: () => void): Attach {
 }
 
 /** Opens the file, or finds it open. */
-function connect(path: string, needs: string): Attach {
+function connect(path: string): Attach {
   if (typeof path !== "string" || path === "") {
-    throw new ConfigError(`${needs}, the file to keep things in`, { code: "no_path" });
+    throw new ConfigError("openSqlite needs options.path, the file to keep things in", { code: "no_path" });
   }
   if (path === ":memory:") return open(path, () => undefined);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -122,18 +121,6 @@ function connect(path: string, needs: string): Attach {
 export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openSqlite(options)");
-  const attach = connect(options.path, "openSqlite needs options.path");
+  const attach = connect(options.path);
   return bundle({ outcomes: createSqlStore(attach(), leaseMs), leases: createSqlLeases(attach()) });
-}
-
-/**
- * Outcomes alone in a SQLite file: what {@link openSqlite} has as `outcomes`.
- * @param path made with its folder when there is none, readable by the owner only
- * @throws ConfigError for an unknown option, a missing path or a time that is not positive
- * @example const server = createServer({ name: "orders", version: "1.0.0", store: createSqliteStore("data/outcomes.db") })
- */
-export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): OutcomeStore {
-  checkOptions(options, ["leaseMs"], "createSqliteStore(path, options)");
-  const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "createSqliteStore(path, options)");
-  return createSqlStore(connect(path, "createSqliteStore needs a path")(), leaseMs);
 }

@@ -8,10 +8,10 @@ import type { DeskContext } from "./interceptors.ts";
 /** Where the tokens for one server come from. */
 export type TokenSource = (userId: string) => Promise<string>;
 
-/** Seconds a token lives. */
-const LIFE_S = 15 * 60;
+/** Milliseconds a token lives. */
+const LIFE_MS = 15 * 60_000;
 /** A token with less left is not used any more: a call that begins with it may take so long. */
-const LEFT_S = 10 * 60;
+const LEFT_MS = 10 * 60_000;
 /** Users whose tokens are held at once; the one made longest ago goes first. */
 const MAX_HELD = 1_000;
 const MAX_TOKEN_BYTES = 16 * 1024;
@@ -32,10 +32,10 @@ export function mintedTokens(key: SigningKey, server: ServerName, now: () => num
       subject: userId,
       scopes: SCOPES[server],
       clientId: "after-sales-desk",
-      expiresInSeconds: LIFE_S,
+      ttlMs: LIFE_MS,
       issuedAt: new Date(now()),
     });
-    keepNewest(held, userId, { token, until: now() + (LIFE_S - LEFT_S) * 1_000 }, MAX_HELD);
+    keepNewest(held, userId, { token, until: now() + LIFE_MS - LEFT_MS }, MAX_HELD);
     return token;
   };
 }

@@ -1,5 +1,6 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { initChatModel } from "langchain";
 import { OfflineModel, type OfflineRules } from "./offline.ts";
 
@@ -14,6 +15,7 @@ export interface ModelOptions {
   baseUrl?: string;
   /** Script of the `offline` model. */
   offline?: OfflineRules;
+  /** How freely the model chooses its words. Default: the provider's. */
   temperature?: number;
 }
 

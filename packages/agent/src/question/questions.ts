@@ -1,14 +1,14 @@
 import type { CallDriver, ElicitationAnswer, ElicitationRequest, Leg, WireResult } from "@tenon/client";
-import { checkAnswer } from "@tenon/client";
+import { checkAnswer } from "@tenon/client/forms";
 import {
   ConfigError,
   deserializeError,
-  digest,
   isRecord,
   ProtocolError,
   type SerializedError,
   serializeError,
 } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import { canPause, type Execution, pause, remember, rethrowParked } from "../tool/checkpoint.ts";
 import { type PushedQuestion, replaying } from "./replay.ts";
 

@@ -1,4 +1,5 @@
-import { ContractError, isRecord, type Json, type JsonObject, resolvePointer } from "@tenon/core";
+import { ContractError, isRecord, type Json, type JsonObject } from "@tenon/core";
+import { resolvePointer } from "@tenon/core/internal";
 
 /** Nested schemas and values deeper than this are refused. */
 const MAX_DEPTH = 64;

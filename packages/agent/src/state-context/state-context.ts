@@ -1,17 +1,6 @@
 import { type Command, getConfig, getCurrentTaskInput, isCommand } from "@langchain/langgraph";
-import {
-  ConfigError,
-  ContractError,
-  canonicalJson,
-  checkOptions,
-  isRecord,
-  isSchema,
-  type Json,
-  type JsonObject,
-  jsonSchemaOf,
-  META,
-  type Schema,
-} from "@tenon/core";
+import { ConfigError, ContractError, isRecord, type Json, type JsonObject, META, type Schema } from "@tenon/core";
+import { canonicalJson, checkOptions, isSchema, jsonSchemaOf } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { isPrivateKey } from "../thread/stream-reader.ts";
 import { checkArguments, describeWrong } from "../tool/arguments.ts";

@@ -1,7 +1,8 @@
 import { type MessageContent, ToolMessage } from "@langchain/core/messages";
 import { type Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import type { CatalogTool, Client, Interceptor, ToolResult, ToolRuntime } from "@tenon/client";
-import { ConfigError, checkOptions, digest, isRecord, META } from "@tenon/core";
+import { ConfigError, isRecord, META } from "@tenon/core";
+import { checkOptions, digest } from "@tenon/core/internal";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
 import { durableDriver } from "../question/questions.ts";
 import { rethrowParked } from "./checkpoint.ts";

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { authError, insufficientScope, reasonOf } from "./errors.ts";
 import { presenter } from "./present.ts";
 import type { Auth, AuthSession, AuthTarget } from "./types.ts";

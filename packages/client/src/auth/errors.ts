@@ -1,5 +1,6 @@
 import { IssuerMismatchError, OAuthError, RegistrationRejectedError } from "@modelcontextprotocol/client";
-import { AuthError, isRecord, messageOf, shownValue, TenonError } from "@tenon/core";
+import { AuthError, isRecord, messageOf, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 
 /** Characters of an authorization server's own words in an error. */
 const MAX_SHOWN = 200;

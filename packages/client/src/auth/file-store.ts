@@ -1,6 +1,7 @@
 import { mkdir, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { ConfigError, codeOf, digest, isRecord, messageOf, TenonError } from "@tenon/core";
+import { ConfigError, codeOf, isRecord, messageOf, TenonError } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import { exclusively, replaceFile } from "../file-lock.ts";
 import { createQueues, type TokenStore } from "./store.ts";
 

@@ -11,6 +11,7 @@ import { isStoredClient, type StoredClient, storeKeys, type TokenStore } from ".
 
 /** A client that an authorization server knows already. */
 export interface KnownClient {
+  /** Its id there. */
   clientId: string;
   /** Left out for a public client. */
   clientSecret?: string;

@@ -1,4 +1,4 @@
-import { digest, jsonSize } from "@tenon/core";
+import { digest, jsonSize } from "@tenon/core/internal";
 import { Shelf } from "./shelf.ts";
 
 const MAX_ENTRIES = 512;

@@ -1,5 +1,6 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/client";
-import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 
 /**
  * Which tools are meant: those whose wire name matches a glob pattern, those with certain hints, or, with several keys,

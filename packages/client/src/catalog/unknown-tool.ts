@@ -1,4 +1,5 @@
-import { didYouMean, isRecord, ProtocolError } from "@tenon/core";
+import { isRecord, ProtocolError } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import type { ToolList } from "./catalog.ts";
 
 /** JSON-RPC codes for a tool that does not exist: that of the protocol, and that of servers which look tools up as methods. */

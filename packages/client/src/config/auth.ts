@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { didYouMean, isRecord, messageOf, shownValue, TenonError } from "@tenon/core";
+import { isRecord, messageOf, TenonError } from "@tenon/core";
+import { didYouMean, shownValue } from "@tenon/core/internal";
 import { type Auth, bearer, clientCredentials, fileTokenStore, oauth, workloadIdentity } from "../auth/index.ts";
 import { checkKey, configError, type KeyPath } from "./document.ts";
 import type { EntryContext } from "./servers.ts";

@@ -1,4 +1,5 @@
-import { ConfigError, didYouMean, isRecord, messageOf, shownValue } from "@tenon/core";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
+import { didYouMean, shownValue } from "@tenon/core/internal";
 import * as jsonc from "jsonc-parser";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { ConfigError, didYouMean, isRecord, messageOf, shownValue, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, messageOf, TenonError } from "@tenon/core";
+import { didYouMean, shownValue } from "@tenon/core/internal";
 import type { OnAuthorize } from "../auth/index.ts";
 import { checkServer } from "../options.ts";
 import type { ServerConfig } from "../types/servers.ts";

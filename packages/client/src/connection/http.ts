@@ -173,7 +173,8 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
     }
     const stream =
       answered.head.headers["content-type"]?.toString().toLowerCase().startsWith("text/event-stream") === true;
-    if (exchange && method === "POST") exchange.streaming = stream;
+    // of a 202 the SDK reads nothing, whatever it says it is
+    if (exchange && method === "POST") exchange.streaming = stream && answered.head.status !== 202;
     return { ...answered, ...(identity && { token: credential?.token ?? "" }) };
   };
 

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, digest, JsonError, META, TenonError } from "@tenon/core";
+import { ConfigError, META, TenonError } from "@tenon/core";
+import { checkOptions, digest, JsonError } from "@tenon/core/internal";
 import { clientOf, hasAsked, principalOf } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
 import { Shelf } from "../catalog/shelf.ts";

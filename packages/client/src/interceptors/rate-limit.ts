@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError, checkOptions, ExecutionError, keepNewest } from "@tenon/core";
+import { ConfigError, ExecutionError, keepNewest } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { cancelled } from "../connection/deadline.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";

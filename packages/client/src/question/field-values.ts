@@ -1,4 +1,4 @@
-import { shownValue, testPattern } from "@tenon/core";
+import { shownValue, testPattern } from "@tenon/core/internal";
 import { expectList } from "../expect.ts";
 import type { Field, FieldOption } from "../types/questions.ts";
 

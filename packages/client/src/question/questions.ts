@@ -1,5 +1,6 @@
 import type { ElicitResult } from "@modelcontextprotocol/client";
-import { ConfigError, isRecord, type JsonObject, messageOf, ProtocolError, shownValue, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject, messageOf, ProtocolError, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { textAt } from "../catalog/pages.ts";
 import { withSignal } from "../connection/deadline.ts";
 import { checkQuestionUrl } from "../trust/url.ts";

@@ -1,4 +1,5 @@
-import { digest, isRecord, type Json, type JsonObject, toJson, visibleText } from "@tenon/core";
+import { isRecord, type Json, type JsonObject } from "@tenon/core";
+import { digest, toJson, visibleText } from "@tenon/core/internal";
 import { expectList } from "../expect.ts";
 import type { CatalogTool } from "../types/catalog.ts";
 

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, didYouMean, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean, shownValue } from "@tenon/core/internal";
 import type { Effect, ServerTrust } from "./types.ts";
 
 const EFFECTS: readonly Effect[] = ["readOnly", "write", "destructive", "openWorld"];

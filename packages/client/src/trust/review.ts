@@ -1,4 +1,5 @@
-import { isRecord, visibleText } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { visibleText } from "@tenon/core/internal";
 import { expectList } from "../expect.ts";
 import { definitionOf, type TrustedTool } from "./definition.ts";
 

@@ -1,5 +1,6 @@
 import { domainToUnicode } from "node:url";
-import { isLoopback, shownValue, TrustError } from "@tenon/core";
+import { isLoopback, TrustError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { parseUrl } from "../connection/place.ts";
 import type { UrlHost } from "./types.ts";
 

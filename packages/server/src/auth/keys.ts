@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { ConfigError, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import type { CryptoKey } from "jose";
 import type { ServerLog } from "../log.ts";
 import { invalidToken } from "./errors.ts";

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 
 /** How long and for whom an answer may be kept (2026-07-28, caching). */
 export interface CacheHint {

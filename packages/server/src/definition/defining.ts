@@ -53,7 +53,7 @@ export interface Defining<Lifespan> {
    * Adds definitions made with `defineTool`, `defineResource` and `definePrompt`, and middleware around every request (the
    * first added is the outermost).
    * @throws ConfigError as {@link tool} does
-   * @example server.use(orderTools, logRequests())
+   * @example server.use(orderTools, log())
    */
   use(...parts: ReadonlyArray<Definition<Lifespan> | ReadonlyArray<Definition<Lifespan>> | Middleware>): this;
   /**

@@ -1,4 +1,5 @@
-import { ConfigError, isRecord, JsonError, type JsonObject, subschemas, surveySchema, toJson } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject } from "@tenon/core";
+import { JsonError, subschemas, surveySchema, toJson } from "@tenon/core/internal";
 
 /** Levels of objects in a document that are looked at before anything walks it. */
 const MAX_LEVELS = 256;

@@ -1,5 +1,6 @@
-import { ConfigError, describeFault, isSchema, type JsonObject, type Schema, TenonError } from "@tenon/core";
-import type { Verdict } from "@tenon/core/schema-check";
+import { ConfigError, type JsonObject, type Schema, TenonError } from "@tenon/core";
+import { describeFault, isSchema } from "@tenon/core/internal";
+import type { Verdict } from "@tenon/core/internal/schema-check";
 import { checkDocument } from "./document.ts";
 
 /** A JSON Schema (2020-12) written by hand; arguments it describes have the type `Record<string, unknown>`. */
@@ -18,7 +19,7 @@ const DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
 /** The compiled check, loaded with the first value: servers without hand-written JSON Schema never pay for the compiler. */
 async function compile(document: JsonObject, where: string): Promise<(value: unknown) => Verdict> {
-  const { schemaCheck } = await import("@tenon/core/schema-check");
+  const { schemaCheck } = await import("@tenon/core/internal/schema-check");
   const compiled = schemaCheck(document);
   if (!compiled.fault) return compiled.check;
   throw new ConfigError(`${where} is not a valid JSON Schema: ${describeFault(compiled.fault)}`, { code: "schema" });

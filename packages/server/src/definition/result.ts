@@ -1,5 +1,6 @@
 import type { CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult } from "@modelcontextprotocol/server";
-import { describeIssues, type Era, isRecord, type Schema, TenonError, toJson, validate } from "@tenon/core";
+import { type Era, isRecord, type Schema, TenonError } from "@tenon/core";
+import { describeIssues, toJson, validate } from "@tenon/core/internal";
 import { ToolError } from "../errors.ts";
 import { blockProblem, contentsProblem, isCallToolResult, isContent } from "./content.ts";
 

@@ -2,11 +2,13 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } fr
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { ConfigError, checkOptions, codeOf, messageOf } from "@tenon/core";
+import { ConfigError, codeOf, messageOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { calculateJwkThumbprint } from "jose";
 
 /** What development keys may sign with: asymmetric only, so that whoever can check a token cannot make one. */
 export const SIGNING_ALGORITHMS = ["ES256", "RS256", "EdDSA"] as const;
+/** An algorithm that development keys sign with. */
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 /** A public key as JWK (RFC 7517), with what a verifier needs to choose it. */

@@ -1,34 +1,48 @@
 import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
-import { type Era, type Json, META, toJson } from "@tenon/core";
+import { type Era, type Json, META } from "@tenon/core";
+import { toJson } from "@tenon/core/internal";
 import type { Notifier } from "../dispatch/notify.ts";
-import type { LogLevel, ServerLog } from "../log.ts";
+import { type LogLevel, perLevel, type ServerLog } from "../log.ts";
 import type { LinearContext } from "../question/asking.ts";
 import type { InnerReading } from "./inner.ts";
 
 /** Who makes the request, from a verified token; never from anything the request says about itself. */
 export interface Caller {
+  /** Who it is: the token's `sub`, or what `subjectClaim` names. */
   readonly subject: string;
+  /** The program that calls, where the token says so (`client_id`, `azp`). */
   readonly clientId?: string;
   /** Who vouches for the subject: the same subject at another issuer is another caller. */
   readonly issuer?: string;
   /** Granted by the token, and what the server's `scopeHierarchy` adds; `hasScope` also knows that `orders:*` covers. */
   readonly scopes: readonly string[];
+  /** Everything the token says. */
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /** One request as the dispatcher sees it, whatever transport and era it came by. */
 export interface Exchange {
+  /** The revision it came by: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */
   readonly era: Era;
+  /** The request's JSON-RPC id, as its client chose it. */
   readonly requestId: string | number;
+  /** The session it belongs to, on the older revision over HTTP. */
   readonly sessionId?: string | undefined;
+  /** Fires when the client cancels or disconnects, or the server closes. */
   readonly signal: AbortSignal;
+  /** The request's `_meta`. */
   readonly meta: Readonly<Record<string, unknown>>;
+  /** HTTP headers of the request; undefined on stdio. */
   readonly headers: Headers | undefined;
   /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
   readonly remoteAddress?: string | undefined;
+  /** Who calls, by a verified token; undefined where the server has no `auth`, and on stdio. */
   readonly caller: Caller | undefined;
+  /** What the client says of itself. */
   readonly client: ClientDescription;
+  /** The sealed state a retry carries; the server's own business. */
   readonly requestState?: string | undefined;
+  /** The answers a retry carries, by key. */
   readonly inputResponses?: Readonly<Record<string, unknown>> | undefined;
   /** Sends a notification that belongs to this request. */
   notify(method: string, params: Record<string, unknown>): Promise<void>;
@@ -38,8 +52,11 @@ export interface Exchange {
 
 /** How the client describes itself: for display and capability checks, never for security. */
 export interface ClientDescription {
+  /** The program's name. */
   readonly name?: string | undefined;
+  /** Its version. */
   readonly version?: string | undefined;
+  /** What it says it can do, for example `elicitation`. */
   readonly capabilities: Readonly<ClientCapabilities>;
 }
 
@@ -58,19 +75,24 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
    * Log messages for the client, at the level it asked for; each goes to the server's own log as well. With `extra` the
    * payload travels as `{ msg, extra }`.
    */
-  readonly log: Readonly<Record<"debug" | "info" | "notice" | "warning" | "error", LogFunction>>;
+  readonly log: Readonly<Record<LogLevel, LogFunction>>;
   /** Fires when the client cancels or disconnects, the server closes, or the handler's `timeoutMs` is over. */
   readonly signal: AbortSignal;
+  /** Who calls, by a verified token; undefined where the server has no `auth`, and on stdio. */
   readonly caller: Caller | undefined;
+  /** What the client says of itself: for display and capability checks, never for security. */
   readonly client: ClientDescription;
+  /** The revision the request came by: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */
   readonly era: Era;
+  /** The request's JSON-RPC id, as its client chose it. */
   readonly requestId: string | number;
+  /** The session it belongs to, on the older revision over HTTP. */
   readonly sessionId: string | undefined;
   /** The request's `_meta` without the protocol's own keys. */
   readonly meta: Readonly<Record<string, unknown>>;
   /** Set by callers that may send the same intended effect twice; record it with the effect. */
   readonly idempotencyKey: string | undefined;
-  /** HTTP headers of the request, without credentials where the server has `auth`; undefined on stdio. */
+  /** HTTP headers of the request, without credentials where there is a `caller` or the server has `auth`; undefined on stdio. */
   readonly headers: Headers | undefined;
   /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
   readonly remoteAddress: string | undefined;
@@ -234,13 +256,7 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   }
 
   get log(): ToolContext["log"] {
-    this.#log ??= {
-      debug: this.#level("debug"),
-      info: this.#level("info"),
-      notice: this.#level("notice"),
-      warning: this.#level("warning"),
-      error: this.#level("error"),
-    };
+    this.#log ??= perLevel((level) => this.#level(level));
     return this.#log;
   }
 

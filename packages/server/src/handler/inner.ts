@@ -13,7 +13,7 @@ export interface ResourceContents {
 }
 
 /** One message of a prompt, as a handler reads it. */
-export interface InnerPromptMessage {
+export interface PromptMessage {
   readonly role: "user" | "assistant";
   readonly content: { readonly type: string; readonly text?: string };
 }
@@ -26,7 +26,7 @@ export interface InnerReading {
    */
   readResource(uri: string): Promise<readonly ResourceContents[]>;
   /** Gets a prompt of this server in the same way. @throws ExecutionError `code: "inner_request"` */
-  getPrompt(name: string, args?: Readonly<Record<string, string>>): Promise<readonly InnerPromptMessage[]>;
+  getPrompt(name: string, args?: Readonly<Record<string, string>>): Promise<readonly PromptMessage[]>;
 }
 
 /** A request of a handler to its own server: the same caller, but no part in the outer request's questions. */
@@ -66,6 +66,6 @@ export function createInnerReading(answer: typeof dispatch, service: Service, ex
     // the dispatcher made both results: they have the shape of their method
     readResource: async (uri) => (await ask("resources/read", { uri })).contents as ResourceContents[],
     getPrompt: async (name, args = {}) =>
-      (await ask("prompts/get", { name, arguments: args })).messages as InnerPromptMessage[],
+      (await ask("prompts/get", { name, arguments: args })).messages as PromptMessage[],
   };
 }

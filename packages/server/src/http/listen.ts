@@ -14,6 +14,7 @@ import { openTls, type TlsOptions } from "./tls.ts";
 import { compileTrustedProxies } from "./trusted-proxies.ts";
 import { prepareUnixSocket } from "./unix-socket.ts";
 
+/** Where a server listens. */
 export interface ListenOptions {
   /** TCP port; 0 takes a free one. Default 8000. */
   port?: number;
@@ -34,6 +35,7 @@ export interface ListenOptions {
 export interface Listening {
   /** The endpoint's full address, for example `http://127.0.0.1:8000/mcp`. */
   readonly url: string;
+  /** The TCP port that was taken; undefined on a unix socket. */
   readonly port: number | undefined;
   /** Stops accepting, gives running requests up to `graceMs` (default 1,000), then cuts what is left. */
   close(graceMs?: number): Promise<void>;

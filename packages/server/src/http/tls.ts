@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
-import { ConfigError, checkOptions, codeOf, messageOf } from "@tenon/core";
+import { ConfigError, codeOf, messageOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ServerLog } from "../log.ts";
 import { followFiles, type Pace } from "./follow-files.ts";
 
@@ -28,6 +29,7 @@ export interface TlsFiles extends TlsCommon {
   keyFile: string;
 }
 
+/** The certificate a server shows, and its private key: as files, or as PEM. */
 export type TlsOptions = TlsPem | TlsFiles;
 
 /** What a node HTTPS server is made with. */

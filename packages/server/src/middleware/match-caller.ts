@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import { ToolError } from "../errors.ts";
 import type { Middleware, ServerRequest } from "./onion.ts";
 

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AuthError, ConfigError, digest, isLoopback, isRecord, type Json, TenonError, toJson } from "@tenon/core";
+import { AuthError, ConfigError, isLoopback, isRecord, type Json, TenonError } from "@tenon/core";
+import { checkOptions, digest, toJson } from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { Caller } from "../handler/context.ts";
 
@@ -13,7 +14,7 @@ export interface Pages {
 }
 
 /** How the page reports that the person has done what they came for. */
-export interface CompletionOptions {
+export interface PageResult {
   /** Who did it, by the page's own sign-in: must be the subject of the caller that was asked. */
   subject?: string;
   /** Who vouches for the subject, as `ctx.caller.issuer` says it; needed where the server takes tokens of several issuers. */
@@ -115,8 +116,9 @@ export function createPages(options: {
 export async function completePage(
   { store, ttlMs, issuers }: { store: OutcomeStore; ttlMs: number; issuers: readonly string[] },
   id: string,
-  options: CompletionOptions,
+  options: PageResult,
 ): Promise<void> {
+  checkOptions(options, ["subject", "issuer", "data"], "completeElicitation(id, result)");
   const record = await read(store, id);
   if (!record) {
     throw new TenonError(`No question waits for the elicitation "${id}": it was never asked, or has expired`, {

@@ -1,14 +1,5 @@
-import {
-  ConfigError,
-  describeIssues,
-  type Infer,
-  isRecord,
-  isSchema,
-  type JsonObject,
-  jsonSchemaOf,
-  type Schema,
-  validate,
-} from "@tenon/core";
+import { ConfigError, type Infer, isRecord, type JsonObject, type Schema } from "@tenon/core";
+import { describeIssues, isSchema, jsonSchemaOf, validate } from "@tenon/core/internal";
 import { refuseSecret } from "./secrets.ts";
 
 /** Choices with titles: `{ value: "Title" }`. */

@@ -1,4 +1,5 @@
-import { ConfigError, canonicalJson, didYouMean, digest, isRecord, type JsonObject } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject } from "@tenon/core";
+import { canonicalJson, didYouMean, digest } from "@tenon/core/internal";
 import { checkArguments } from "../../tool/arguments.ts";
 import { flatten } from "./flatten.ts";
 import { toGemini } from "./gemini.ts";
