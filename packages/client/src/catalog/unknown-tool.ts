@@ -38,11 +38,14 @@ export function asUnknownTool(error: unknown, tools: ToolList, server: string, n
   const known = tools.known.map(({ wireName }) => wireName);
   const near = didYouMean(name, known);
   const hint = near ? `did you mean "${near}"?` : "listTools() tells the names";
-  return new ProtocolError(`server "${server}" has no tool "${name}"; ${hint}${near ? "" : "."} It answered: ${words}`, {
-    code: "unknown_tool",
-    server,
-    maybeExecuted: false,
-    data: { ...error.data, name, ...(near !== undefined && { near }) },
-    cause: error,
-  });
+  return new ProtocolError(
+    `server "${server}" has no tool "${name}"; ${hint}${near ? "" : "."} It answered: ${words}`,
+    {
+      code: "unknown_tool",
+      server,
+      maybeExecuted: false,
+      data: { ...error.data, name, ...(near !== undefined && { near }) },
+      cause: error,
+    },
+  );
 }
