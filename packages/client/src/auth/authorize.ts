@@ -44,7 +44,8 @@ export interface AuthorizationRequest {
  */
 export type OnAuthorize = (
   request: AuthorizationRequest,
-) => undefined | string | URL | Promise<undefined | string | URL>;
+  // biome-ignore lint/suspicious/noConfusingVoidType: an async function that returns nothing gives a Promise<void>
+) => undefined | string | URL | void | Promise<undefined | string | URL | void>;
 
 /** How a person is asked. */
 export interface AuthorizeOptions {
