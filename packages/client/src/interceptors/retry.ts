@@ -4,6 +4,7 @@ import { checkOptions } from "@tenon/core/internal";
 import { ExponentialBackoff } from "cockatiel";
 import { limitRepeats } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
+import { isRepeatable } from "../catalog/hints.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";
@@ -29,8 +30,7 @@ function askedDelay(detail: unknown): number | undefined {
 /** True for a tool whose server says that a second run does no harm. */
 async function repeatable(request: ToolCallRequest): Promise<boolean> {
   // who cannot be asked has not said so
-  const tool = await request.definition().catch(() => undefined);
-  return tool?.annotations.readOnlyHint === true || tool?.annotations.idempotentHint === true;
+  return isRepeatable(await request.definition().catch(() => undefined));
 }
 
 async function mayRepeat(request: ToolCallRequest, error: unknown): Promise<boolean> {
