@@ -1,7 +1,33 @@
 import { isListed } from "../definition/access.ts";
 import type { Service } from "../dispatch/dispatch.ts";
 import type { Exchange } from "../handler/context.ts";
-import type { RequestTarget, ServerRequest } from "./onion.ts";
+import type { ServerLog } from "../log.ts";
+
+/** What a request is about, where it names a definition that exists for its caller. */
+export interface RequestTarget {
+  readonly kind: "tool" | "resource" | "prompt";
+  readonly tags: readonly string[];
+  /** A resource, or a tool that says `readOnlyHint`. */
+  readonly readOnly: boolean;
+}
+
+/** One request as middleware sees it. */
+export interface ServerRequest
+  extends Pick<
+    Exchange,
+    "caller" | "client" | "era" | "requestId" | "sessionId" | "signal" | "meta" | "headers" | "remoteAddress"
+  > {
+  /** For example `"tools/call"`. */
+  readonly method: string;
+  /** The tool's or prompt's name, or the resource's URI. */
+  readonly name: string | undefined;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly target: RequestTarget | undefined;
+  /** It continues a call that asked something: it carries answers or a state. */
+  readonly resumed: boolean;
+  /** The server's own log. */
+  readonly log: ServerLog;
+}
 
 /** What the request is about, as far as its caller may know. */
 function targetOf(
