@@ -8,7 +8,7 @@ import { type Content, make } from "../definition/content.ts";
 import type { Run } from "../definition/definitions.ts";
 import { ToolError } from "../errors.ts";
 import type { ServerLog } from "../log.ts";
-import type { FromWorker, WorkerAnswer, WorkerTask } from "../worker-entry.ts";
+import { copiedFrom, type FromWorker, type WorkerAnswer, type WorkerTask } from "../worker-entry.ts";
 import type { ToolContext } from "./context.ts";
 
 /** The threads that run worker tools. */
@@ -143,13 +143,12 @@ export function createWorkers(log: ServerLog, options: WorkerPoolOptions = {}): 
       deadline.unref();
     };
     ctx.signal.addEventListener("abort", cancel, { once: true });
-    const { caller, era, requestId, sessionId, meta, idempotencyKey } = ctx;
     const task: WorkerTask = {
       module: file.href,
       name,
       args,
       port: theirs,
-      about: { caller, era, requestId, sessionId, meta, idempotencyKey },
+      about: copiedFrom(ctx),
     };
     try {
       const answer: WorkerAnswer = await pool.run(task, { transferList: [theirs], signal: kill.signal });
