@@ -16,13 +16,13 @@ const cell = (text: string): string => text.replace(/\s+/g, " ").replaceAll("|",
 
 function optionsOf({ name, fields }: Export): string[] {
   const rows = fields.map((field) => `| \`${field.name}\` | ${field.optional ? "" : "yes"} | ${cell(field.doc)} |`);
-  return ["", `### ${name}`, "", "| field | required | |", "| --- | --- | --- |", ...rows];
+  return ["", `### ${name}`, "", "| field | required | what it is |", "| --- | --- | --- |", ...rows];
 }
 
 function section({ address, exports }: Entry): string {
   const rows = exports.map(({ name, kind, doc }) => `| \`${name}\` | ${kind} | ${cell(firstSentence(doc))} |`);
   const options = exports.filter(({ fields }) => fields.length > 0).flatMap(optionsOf);
-  return [`## ${address}`, "", "| name | kind | |", "| --- | --- | --- |", ...rows, ...options].join("\n");
+  return [`## ${address}`, "", "| name | kind | what it is |", "| --- | --- | --- |", ...rows, ...options].join("\n");
 }
 
 /** The pages by their file names: one a package. */

@@ -11,6 +11,7 @@ import {
   isObjectType,
   isUnionType,
   type Project,
+  SignatureKind,
   SymbolFlags,
   type Type,
 } from "typescript/unstable/sync";
@@ -18,10 +19,11 @@ import {
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const PACKAGES = ["core", "store", "server", "client", "agent"];
 
-/** Something that can be set: a property of an options object. */
+/** A property of an object that a user writes, or gets to work with. */
 export interface Field {
-  /** With the path inside its options object where objects are nested, such as `info.name`. */
+  /** With the path inside its object where objects are nested, such as `info.name`. */
   readonly name: string;
+  /** Whether it may be left out. */
   readonly optional: boolean;
   /** Its docstring; empty when there is none. */
   readonly doc: string;
@@ -33,7 +35,9 @@ export interface Export {
   readonly kind: "class" | "function" | "interface" | "type" | "constant";
   /** Its docstring; empty when there is none. */
   readonly doc: string;
-  /** What can be set, where this is an options object; empty for everything else. */
+  /** Whether it is an object of options, which a user writes down field by field. */
+  readonly isOptions: boolean;
+  /** What can be set, or used, where this is an object of options or one to work with; empty for everything else. */
   readonly fields: readonly Field[];
 }
 
@@ -45,7 +49,9 @@ export interface Entry {
 }
 
 /** What a user writes down field by field is named so. */
-const OPTIONS = /(Options|Config|Connection|Hint|Rules?|Limits|Policy|Events|Hooks|Grants|Sandbox|Mount)$/;
+const OPTIONS = /(Options|Config|Connection|Hint|Rules|Rule|Events|Callbacks|Grants|Sandbox|Mount|Extension)$/;
+/** What a user works with, member by member. */
+const HANDLES = /(Context|Client|TenonServer|Stores?|Request|Caller|Exchange|Notifier|Listening|Info)$/;
 
 const KINDS = [
   [SymbolFlags.Class, "class"],
@@ -67,59 +73,83 @@ const isOurs = (symbol: Declared): boolean =>
     ({ path }) => path.startsWith(`${root.toLowerCase()}/packages/`) || path.startsWith(`${root}/packages/`),
   );
 
-/** Object types without a name of their own, whose fields belong to the object that holds them. */
-const isNameless = (type: Type): boolean => ["__type", "__object"].includes(type.getSymbol()?.name ?? "");
+/** Levels of objects in objects. */
+const MAX_DEPTH = 3;
 
-function fieldsOf(checker: Checker, type: Type, prefix = "", seen = new Map<string, Field>()): Field[] {
+/**
+ * Whether the fields of an object belong to the one that holds it: it has no name, or none that can be imported.
+ * @param names what can be imported
+ */
+function isPart(checker: Checker, type: Type | undefined, names: ReadonlySet<string>): boolean {
+  const symbol = type && isObjectType(type) ? type.getSymbol() : undefined;
+  if (!type || !symbol || checker.getSignaturesOfType(type, SignatureKind.Call).length > 0) return false;
+  if (["__type", "__object"].includes(symbol.name)) return true;
+  return (symbol.flags & SymbolFlags.Interface) !== 0 && isOurs(symbol) && !names.has(symbol.name);
+}
+
+function fieldsOf(
+  { checker, names }: { checker: Checker; names: ReadonlySet<string> },
+  type: Type,
+  path: readonly string[] = [],
+  seen = new Map<string, Field>(),
+): Field[] {
   if (isUnionType(type) || isIntersectionType(type)) {
-    for (const part of type.getTypes()) fieldsOf(checker, part, prefix, seen);
+    for (const part of type.getTypes()) fieldsOf({ checker, names }, part, path, seen);
   } else if (isObjectType(type)) {
     for (const property of checker.getPropertiesOfType(type)) {
-      if (!isOurs(property)) continue;
-      const name = `${prefix}${property.name}`;
+      if (!isOurs(property) || property.name.startsWith("__@")) continue;
+      const at = [...path, property.name];
+      const name = at.join(".");
       const optional = (property.flags & SymbolFlags.Optional) !== 0;
       const doc = property.getDocumentationComment(checker).trim();
       // several members of a union may have it: documented once is documented
       if (!seen.get(name)?.doc) seen.set(name, { name, optional, doc });
-      const inside = checker.getTypeOfSymbol(property);
-      const own = inside && checker.getNonNullableType(inside);
-      if (own && isObjectType(own) && isNameless(own) && checker.getSignaturesOfType(own, 0).length === 0)
-        fieldsOf(checker, own, `${name}.`, seen);
+      const held = checker.getTypeOfSymbol(property);
+      const inside = held && checker.getNonNullableType(held);
+      if (inside && at.length < MAX_DEPTH && isPart(checker, inside, names))
+        fieldsOf({ checker, names }, inside, at, seen);
     }
   }
   return [...seen.values()];
 }
 
-function entryOf(project: Project, address: string, file: string): Entry {
-  const { checker, program } = project;
+/** An address, and the file behind it. */
+interface Address {
+  readonly address: string;
+  readonly file: string;
+  readonly project: Project;
+}
+
+function namesOf({ address, file, project: { checker, program } }: Address): readonly Declared[] {
   const source = program.getSourceFile(file);
   const module = source && checker.getSymbolAtLocation(source);
   if (!module) throw new Error(`${address}: ${file} exports nothing`);
-  const exports = checker.getExportsOfModule(module).map((name): Export => {
-    const symbol = name.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(name) : name;
+  return checker.getExportsOfModule(module);
+}
+
+function entryOf(at: Address, names: ReadonlySet<string>): Entry {
+  const { checker } = at.project;
+  const exports = namesOf(at).map((exported): Export => {
+    const symbol = exported.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported;
+    const { name } = exported;
     const kind = kindOf(symbol);
-    const isOptions = (kind === "interface" || kind === "type") && OPTIONS.test(name.name) && isOurs(symbol);
+    const isType = kind === "interface" || kind === "type";
+    const type = isType && isOurs(symbol) ? checker.getDeclaredTypeOfSymbol(symbol) : undefined;
+    const isOptions = type !== undefined && OPTIONS.test(name);
+    const all = type && (isOptions || HANDLES.test(name)) ? fieldsOf({ checker, names }, type) : [];
     return {
-      name: name.name,
+      name,
       kind,
       doc: symbol.getDocumentationComment(checker).trim(),
-      fields: isOptions ? fieldsOf(checker, checker.getDeclaredTypeOfSymbol(symbol)) : [],
+      isOptions,
+      // what something to work with holds is another thing
+      fields: all.filter((field) => isOptions || !field.name.includes(".")),
     };
   });
-  return { address, exports: exports.sort((a, b) => (a.name < b.name ? -1 : 1)) };
+  return { address: at.address, exports: exports.sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
-/** Every address of every library that users import from; `internal` ones are the packages' own business. */
-export function readSurface(): Entry[] {
-  const api = new API({ cwd: root });
-  try {
-    return entriesOf(api);
-  } finally {
-    api.close();
-  }
-}
-
-function entriesOf(api: API): Entry[] {
+function addressesOf(api: API): Address[] {
   const configs = new Map(PACKAGES.map((name) => [name, join(root, "packages", name, "tsconfig.json")]));
   const snapshot = api.updateSnapshot({ openProjects: [...configs.values()] });
   return PACKAGES.flatMap((name) => {
@@ -129,7 +159,19 @@ function entriesOf(api: API): Entry[] {
     return Object.entries<{ "@tenon/source"?: string }>(manifest.exports).flatMap(([path, target]) => {
       const file = target["@tenon/source"];
       if (!file || path.startsWith("./internal")) return [];
-      return entryOf(project, `${manifest.name}${path.slice(1)}`, join(root, "packages", name, file));
+      return [{ address: `${manifest.name}${path.slice(1)}`, file: join(root, "packages", name, file), project }];
     });
   });
+}
+
+/** Every address of every library that users import from; `internal` ones are the packages' own business. */
+export function readSurface(): Entry[] {
+  const api = new API({ cwd: root });
+  try {
+    const addresses = addressesOf(api);
+    const names = new Set(addresses.flatMap((address) => namesOf(address).map(({ name }) => name)));
+    return addresses.map((address) => entryOf(address, names));
+  } finally {
+    api.close();
+  }
 }

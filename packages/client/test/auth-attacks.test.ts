@@ -65,6 +65,16 @@ describe("a server that", () => {
     expect(good.tokenRequests.map(({ grant_type }) => grant_type)).toEqual(["authorization_code", "refresh_token"]);
   });
 
+  it("is one of several on its host gets no token for the whole host", async () => {
+    const resource = (all: object) => ({
+      ...all,
+      resource: new URL("/", String((all as { resource: string }).resource)).href,
+    });
+    const { client, shown } = await scene({ server: { resource } });
+    expect(await codeOf(client.callTool("s", "t"))).toBe("resource_mismatch");
+    expect(shown).toEqual([]);
+  });
+
   it("wants other scopes with each request does not have a program's token widened without end", async () => {
     let wanted = 0;
     const needs = (method: string) => (method === "tools/call" ? `scope-${wanted++}` : undefined);

@@ -20,6 +20,7 @@ export interface TenonErrorOptions {
   server?: string;
   /** Machine-readable detail; must be JSON. */
   data?: unknown;
+  /** The error underneath, for people who look for the reason; not sent to anybody. */
   cause?: unknown;
 }
 

@@ -16,6 +16,7 @@ export {
   type TenonErrorOptions,
   TrustError,
 } from "./errors.ts";
+export { isLoopback } from "./host.ts";
 export { isRecord, type Json, type JsonObject } from "./json.ts";
 export { type Era, META } from "./meta.ts";
 export type { Infer, Schema, SchemaIssue } from "./schema.ts";

@@ -1,5 +1,4 @@
 // What the packages share with each other and promise to nobody else: it may change with any release.
-export { isLoopback } from "./host.ts";
 export { canonicalJson, digest, JsonError, jsonSize, toJson } from "./json.ts";
 export { resolvePointer, subschemas } from "./json-schema/document.ts";
 export { describeFault, type SchemaFault, surveySchema } from "./json-schema/survey.ts";
@@ -20,6 +19,7 @@ export {
   positive,
   refuseOption,
   text,
+  zeroOrMore,
 } from "./options.ts";
 export { testPattern } from "./pattern.ts";
 export {

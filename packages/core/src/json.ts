@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { TenonError } from "./errors.ts";
 
+/** A value that JSON can carry. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** An object that JSON can carry. */
 export type JsonObject = { [key: string]: Json };
 
 /** A value that JSON cannot carry; `message` names the path to it. */

@@ -10,6 +10,7 @@ export const LEVELS = [
   "error",
 ] as const satisfies readonly (typeof LOG_LEVELS)[number][];
 
+/** How severe a log message is, least severe first. */
 export type LogLevel = (typeof LEVELS)[number];
 
 /** Something for each level. */
@@ -19,9 +20,13 @@ export function perLevel<T>(make: (level: LogLevel) => T): Record<LogLevel, T> {
 
 /** One line of the server's own log. */
 export interface LogEntry {
+  /** ISO 8601. */
   readonly time: string;
+  /** How severe it is. */
   readonly level: LogLevel;
+  /** The server's `name`. */
   readonly server: string;
+  /** What happened, in a sentence; details are further keys. */
   readonly message: string;
   readonly [detail: string]: unknown;
 }

@@ -10,6 +10,7 @@ import {
   oneOf,
   positive,
   text,
+  zeroOrMore,
 } from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
@@ -26,7 +27,9 @@ import { LEVELS, type LogEntry, type LogLevel } from "./log.ts";
 export interface ServerOptions<Lifespan = undefined> {
   /** Machine name, for example `"orders"`. */
   name: string;
+  /** Version of the server, for people and logs. */
   version: string;
+  /** Name for people. Clients show `name` where it is left out. */
   title?: string;
   /** For the model: how the tools of this server work together. */
   instructions?: string;
@@ -59,6 +62,7 @@ export interface ServerOptions<Lifespan = undefined> {
   logLevel?: LogLevel;
   /** Receives the server's own log instead of stderr. */
   logSink?: (entry: LogEntry) => void;
+  /** Who may reach it over HTTP, and how much; see `listen` for where. */
   http?: HttpOptions;
   /**
    * Which tokens a request over HTTP must bring one of: `jwt`, `introspection` or `anyOf` of `@tenon/server/auth`. On stdio nothing
@@ -91,13 +95,6 @@ export interface ServerOptions<Lifespan = undefined> {
   pageSize?: number;
 }
 
-/** A number of something that may also be none. */
-const zeroOrMore =
-  (unit: string): OptionCheck =>
-  (value, where) => {
-    if (value !== 0) positive(unit)(value, where);
-  };
-
 const tokenVerifier: OptionCheck = (auth) => {
   if (isRecord(auth) && typeof auth.verify === "function" && Array.isArray(auth.issuers)) return;
   throw new ConfigError(
@@ -125,6 +122,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   replicas: anything,
   scopeHierarchy: anything,
   cache: anything,
+  workers: anything,
   pageSize: anything,
   questionTtlMs: positive("milliseconds"),
   pageWaitMs: zeroOrMore("milliseconds"),
@@ -151,16 +149,6 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   timeoutMs: (ms) => checkTimeoutMs(ms as number, "createServer(options)"), // it refuses what is none
   maxResultBytes: positive("bytes"),
   visibleTags: callable,
-  workers: within<WorkerPoolOptions>(
-    {
-      maxThreads: positive("threads"),
-      maxQueue: zeroOrMore("calls"),
-      idleTimeoutMs: zeroOrMore("milliseconds"),
-      cancelGraceMs: zeroOrMore("milliseconds"),
-      maxHeapMb: positive("megabytes"),
-    },
-    "createServer({ workers })",
-  ),
 };
 
 /**

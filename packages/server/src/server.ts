@@ -30,6 +30,7 @@ const SPILL_BYTES = 64 * 1024;
 
 /** A server: define first, then serve over any number of transports at once. */
 export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
+  /** As given to `createServer`. */
   readonly name: string;
   /**
    * Offers an extension of the protocol: its capability is advertised and its methods are answered on every transport.
@@ -57,7 +58,7 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
    * @param id what the page was opened with
    * @throws TenonError `code: "unknown_elicitation"`, AuthError `code: "foreign_elicitation"`
    */
-  completeElicitation(id: string, options?: PageResult): Promise<void>;
+  completeElicitation(id: string, result?: PageResult): Promise<void>;
   /** Tells clients that asked for it, of both eras and on every transport, that a list or a resource changed. */
   readonly notify: Notifier;
   /** Stops everything this server opened. Safe to call twice. */

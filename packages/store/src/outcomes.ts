@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, type Json, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 
 /** What a claim is about. */
 export interface ClaimRequest {
@@ -61,6 +62,7 @@ export interface OutcomeStore {
   getBlob(id: string): Promise<string | undefined>;
   /** Deletes what has expired and returns how many records; stores also do this on their own now and then. */
   sweep(): Promise<number>;
+  /** Ends this store; what it holds stays where it is kept. */
   close(): Promise<void>;
 }
 
@@ -97,6 +99,7 @@ export async function claimOrWait(
   request: ClaimRequest,
   options: { waitMs: number; signal?: AbortSignal },
 ): Promise<Claim> {
+  checkOptions(options, ["waitMs", "signal"], "claimOrWait(store, request, options)");
   const until = Date.now() + options.waitMs;
   let pause = FIRST_POLL_MS;
   for (;;) {

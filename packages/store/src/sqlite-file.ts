@@ -1,5 +1,6 @@
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
+import { anything, checkOptions, milliseconds, type OptionChecks } from "@tenon/core/internal";
 import Database from "better-sqlite3";
 import { useWriteAheadLog } from "./write-ahead.ts";
 
@@ -8,6 +9,7 @@ export const BUSY_MS = 15_000;
 
 /** One step of the history of a file's tables. Never edited once released: a change is another step with a name of its own. */
 export interface SqliteStep {
+  /** Says once and for all which step it is. */
   readonly name: string;
   /** SQL, in order. */
   readonly statements: readonly string[];
@@ -20,6 +22,8 @@ export interface SqliteFileOptions {
   /** Milliseconds of waiting for a lock. Default 15,000. */
   busyMs?: number;
 }
+
+const OPTIONS: OptionChecks<SqliteFileOptions> = { history: anything, busyMs: milliseconds };
 
 /** Makes the file, with its folder, where there is none: what is in it is for its owner only. */
 export function makeFile(path: string): void {
@@ -50,13 +54,14 @@ export function bringUpToDate(database: Database.Database, history: readonly Sql
  * write-ahead log and full durability, its tables brought up to date by one process at a time.
  *
  * @param path the file, or `:memory:`
- * @throws SqliteError of the driver for a file that is no database, or stays locked
+ * @throws ConfigError for an unknown option or a time that is none; SqliteError of the driver for a file that is no database, or stays locked
  * @example
  * const database = openSqliteFile("data/orders.sqlite", {
  *   history: [{ name: "orders", statements: ["create table orders (id text primary key)"] }],
  * });
  */
 export function openSqliteFile(path: string, options: SqliteFileOptions = {}): Database.Database {
+  checkOptions(options, OPTIONS, "openSqliteFile(path, options)");
   const { history = [], busyMs = BUSY_MS } = options;
   if (path !== ":memory:") makeFile(path);
   const database = new Database(path, { timeout: busyMs });

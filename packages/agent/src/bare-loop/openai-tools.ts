@@ -26,6 +26,7 @@ export interface OpenAIToolMessage {
 
 /** Options of `dispatch`. */
 export interface DispatchOptions {
+  /** Cancels the call. */
   signal?: AbortSignal;
   /** Milliseconds without an answer or progress until the call fails. Default: the client's, 60,000. */
   timeoutMs?: number;

@@ -15,6 +15,7 @@ export interface ModelOptions {
   baseUrl?: string;
   /** Script of the `offline` model. */
   offline?: OfflineRules;
+  /** How freely the model chooses its words. Default: the provider's. */
   temperature?: number;
 }
 

@@ -14,8 +14,8 @@ import {
 } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
-import { isRecord, messageOf } from "@tenon/core";
-import { didYouMean } from "@tenon/core/internal";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 
 /** A tool bound to the offline model. */
 export interface OfflineTool {
@@ -55,6 +55,7 @@ export interface OfflineReply {
 
 /** An application's script for its offline model. */
 export interface OfflineRules {
+  /** What the model says next. */
   reply(turn: OfflineTurn): OfflineReply | Promise<OfflineReply>;
 }
 
@@ -178,6 +179,10 @@ export class OfflineModel extends BaseChatModel<OfflineCallOptions> {
 
   constructor(rules: OfflineRules = defaultRules) {
     super({});
+    if (typeof rules.reply !== "function") {
+      checkOptions(rules, ["reply"], "new OfflineModel(rules)"); // says which key may be meant
+      throw new ConfigError("new OfflineModel(rules): rules.reply must be a function", { code: "invalid_option" });
+    }
     this.#rules = rules;
   }
 

@@ -24,7 +24,9 @@ export interface SqliteStoreTtl {
   readonly sweepIntervalMinutes?: number;
 }
 
+/** Options of `SqliteStore`. */
 export interface SqliteStoreOptions {
+  /** When items are forgotten. Default: never. */
   readonly ttl?: SqliteStoreTtl;
 }
 
@@ -183,6 +185,7 @@ export class SqliteStore extends BaseStore {
 
   #put(database: Database.Database, { namespace, key, value, options }: Put): void {
     checkNamespace(namespace);
+    checkOptions(options ?? {}, ["ttl"], "put(namespace, key, value, index, options)");
     checkMinutes("options.ttl", options?.ttl);
     const path = namespace.join(":");
     if (value === null) {

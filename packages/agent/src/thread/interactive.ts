@@ -14,6 +14,7 @@ export interface InteractiveOptions extends ThreadOptions {
   readonly state?: Readonly<Record<string, unknown>>;
   /** Asks the person. Undefined leaves the question open and ends with status `"paused"`. */
   readonly ask: Ask;
+  /** Hears what happens, as it happens. */
   readonly onEvent?: (event: RunEvent) => void;
   /** Cancels the run; the thread can be continued later. */
   readonly signal?: AbortSignal;

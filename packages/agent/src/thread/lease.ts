@@ -45,7 +45,8 @@ const TTL_MS = 15_000;
 const POLL_MS = 100;
 /** Node's timers fire at once when they are set to more. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-const OPTIONS = ["ttlMs", "waitMs", "holder", "isGone", "signal"];
+/** What `lease` of a run may say: its signal is the run's own. */
+export const LEASE_OPTIONS: readonly string[] = ["ttlMs", "waitMs", "holder", "isGone"];
 
 /** Names a thread among what else is leased in the same store. */
 const nameOf = (threadId: string): string => `thread:${threadId}`;
@@ -160,7 +161,7 @@ export async function withThreadLease<T>(
   run: (signal: AbortSignal, lease: HeldLease) => Promise<T>,
   options: ThreadLeaseOptions = {},
 ): Promise<T> {
-  checkOptions(options, OPTIONS, "withThreadLease(leases, threadId, run, options)");
+  checkOptions(options, [...LEASE_OPTIONS, "signal"], "withThreadLease(leases, threadId, run, options)");
   if (typeof threadId !== "string" || threadId === "") {
     throw new ConfigError("withThreadLease needs the id of a thread", { code: "no_thread" });
   }

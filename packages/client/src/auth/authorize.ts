@@ -5,8 +5,8 @@ import {
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from "@modelcontextprotocol/client";
-import { type AuthError, codeOf, TenonError } from "@tenon/core";
-import { isLoopback, shownValue } from "@tenon/core/internal";
+import { type AuthError, codeOf, isLoopback, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
 import { parseUrl } from "../connection/place.ts";
 import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";
@@ -28,7 +28,9 @@ export interface AuthorizationRequest {
   readonly url: string;
   /** Configured name of the server that wants it. */
   readonly server: string;
+  /** The authorization server that will ask the person. */
   readonly issuer: string;
+  /** What is asked for. */
   readonly scopes: readonly string[];
   /** Where the browser comes back to. */
   readonly redirectUrl: string;

@@ -4,13 +4,14 @@ import {
   type OAuthClientMetadata,
   registerClient,
 } from "@modelcontextprotocol/client";
-import { isLoopback } from "@tenon/core/internal";
+import { isLoopback } from "@tenon/core";
 import { asAuthError, authError } from "./errors.ts";
 import type { Guard } from "./guard.ts";
 import { readClient, type StoredClient, storeKeys, type TokenStore } from "./store.ts";
 
 /** A client that an authorization server knows already. */
 export interface KnownClient {
+  /** Its id there. */
   clientId: string;
   /** Left out for a public client. */
   clientSecret?: string;

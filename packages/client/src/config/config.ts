@@ -24,6 +24,7 @@ export interface ConfigOptions {
   readonly onAuthorize?: OnAuthorize | false;
 }
 
+/** Where a configuration's text comes from. */
 export interface ParseOptions extends ConfigOptions {
   /** Path of the file, for messages and relative paths. Default `tenon.json` in the current folder. */
   readonly file?: string;
@@ -35,6 +36,7 @@ const OPTIONS = ["env", "input", "workspaceFolder", "onAuthorize"];
 
 /** A configuration ready for `createClient`. */
 export interface Config {
+  /** The servers of the file that are switched on. */
   readonly servers: Record<string, ServerConfig>;
   /** Names of servers that are switched off in the file. */
   readonly disabled: readonly string[];

@@ -48,6 +48,7 @@ export type AuditSink =
 
 /** How calls are written down. */
 export interface AuditOptions {
+  /** Gets the entries and writes them down; what it returns is awaited. */
   sink: AuditSink;
   /** Whether a call whose intent cannot be written is refused (default) or sent all the same. */
   failClosed?: boolean;

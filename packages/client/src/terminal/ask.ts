@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream";
 import { messageOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { parseFieldText } from "../question/field-text.ts";
 import { checkAnswer, exampleOf } from "../question/field-values.ts";
 import type { ElicitationAnswer, ElicitationRequest, Field } from "../types/questions.ts";
@@ -155,6 +156,7 @@ export async function askQuestion(
   return request.mode === "url" ? askUrl(asking, request, asking.open) : askForm(asking, request);
 }
 
+/** Where the terminal is, and how it speaks. */
 export interface AskInTerminalOptions {
   /** Default `process.stdin`. */
   readonly input?: TerminalInput;
@@ -172,6 +174,10 @@ export interface AskInTerminalOptions {
   readonly open?: Opener | false;
 }
 
+const OPTIONS = ["input", "output", "signal", "server", "language", "texts", "open"] as const satisfies ReadonlyArray<
+  keyof AskInTerminalOptions
+>;
+
 /** Questions that wait for the same input: a person answers one after the other. */
 const waiting = new WeakMap<TerminalInput, Promise<unknown>>();
 
@@ -181,12 +187,14 @@ const waiting = new WeakMap<TerminalInput, Promise<unknown>>();
  * reason. An address is shown with its site and opened only after a yes. `!decline` and `!cancel` leave a question; so does
  * the end of the input, as a cancel.
  *
+ * @throws ConfigError for an unknown option or text
  * @example createClient({ servers, elicitation: (question, { server, signal }) => askInTerminal(question, { server, signal }) })
  */
 export async function askInTerminal(
   request: ElicitationRequest,
   options: AskInTerminalOptions = {},
 ): Promise<ElicitationAnswer> {
+  checkOptions(options, OPTIONS, "askInTerminal(question, options)");
   const { input = process.stdin, output = process.stdout, open = openInBrowser, server, language } = options;
   const before = waiting.get(input);
   const ask = async (): Promise<ElicitationAnswer> => {

@@ -1,5 +1,5 @@
 import { cleanText } from "@tenon/core";
-import { shownValue } from "@tenon/core/internal";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import type { FieldProblem } from "../question/field-values.ts";
 
 /** Languages the terminal speaks by itself. */
@@ -11,8 +11,11 @@ export interface TerminalTexts {
   readonly asks: (server: string) => string;
   /** How a question is left without an answer; `!decline` and `!cancel` are always understood. */
   readonly leave: string;
+  /** Where the answer to a question of one entry is typed. */
   readonly answerPrompt: string;
+  /** Where an entry is typed. */
   readonly fieldPrompt: (title: string, hint: string) => string;
+  /** Behind the title of a yes-or-no entry. */
   readonly yesNo: string;
   /** Behind the title of a list of choices. */
   readonly several: string;
@@ -22,23 +25,39 @@ export interface TerminalTexts {
   readonly optional: string;
   /** Behind the title of an entry whose default Enter takes. */
   readonly initial: (value: string) => string;
+  /** A typed value does not fit. */
   readonly bad: (problem: string) => string;
+  /** A line is longer than a person would type. */
   readonly tooLong: (length: number, limit: number) => string;
   /** What is wrong with a typed value. */
   readonly problem: (problem: FieldProblem, given: unknown) => string;
+  /** Which site an address leads to. */
   readonly site: (display: string, punycode: string | undefined) => string;
+  /** The site's name mixes alphabets. */
   readonly mixedScripts: string;
+  /** Whether to open an address. */
   readonly openPrompt: string;
+  /** An address was opened. */
   readonly opened: string;
+  /** An address could not be opened. */
   readonly notOpened: (reason: string) => string;
+  /** The first line of a call that waits for a decision. */
   readonly approval: (n: number, total: number, tool: string) => string;
+  /** Above the arguments of such a call. */
   readonly arguments: string;
+  /** What each decision does. */
   readonly decisions: Readonly<Record<Decision, string>>;
+  /** Where the decision is typed. */
   readonly decisionPrompt: string;
+  /** What was typed is no decision here. */
   readonly unknownDecision: (word: string, allowed: string) => string;
+  /** Where an argument is typed anew. */
   readonly editPrompt: (name: string, value: string) => string;
+  /** Typed arguments cannot be read. */
   readonly badEdit: string;
+  /** The reason of a rejection where the person gives none. */
   readonly rejected: string;
+  /** The answer to the model where the person gives none. */
   readonly responded: string;
 }
 
@@ -178,7 +197,8 @@ const zh: TerminalTexts = {
 
 const byLanguage = { en, zh };
 
-/** The terminal's own texts in a language, with some of them said otherwise. */
+/** The terminal's own texts in a language, with some of them said otherwise. @throws ConfigError for a text nobody reads */
 export function terminalTexts(language: Language = "en", own: Partial<TerminalTexts> = {}): TerminalTexts {
+  checkOptions(own, Object.keys(en), "texts");
   return { ...byLanguage[language], ...own };
 }

@@ -5,6 +5,7 @@ import type { ServerInfo } from "./servers.ts";
 
 /** Which call an event belongs to. */
 export interface EventSource {
+  /** Configured name of the server. */
   readonly server: string;
   /** The tool's wire name; absent when the server sent the event outside a call. */
   readonly tool?: string;
@@ -15,22 +16,33 @@ export interface EventSource {
   readonly callId?: string;
 }
 
+/** How far a call is. */
 export interface ProgressEvent {
+  /** So far, in the server's own unit. */
   readonly progress: number;
+  /** In the same unit, where it is known. */
   readonly total?: number;
+  /** What is being done. */
   readonly message?: string;
   /** 0 to 100 with one decimal, where a total is known. */
   readonly percent?: number;
 }
 
+/** A log message of a server. */
 export interface LogEvent {
+  /** How severe it is. */
   readonly level: LoggingLevel;
+  /** Which part of the server says it. */
   readonly logger?: string;
+  /** A text, or any JSON. */
   readonly data: unknown;
 }
 
+/** What a program may listen to. A listener that throws never breaks a call. */
 export interface ClientEvents {
+  /** A call is further than it was. */
   onProgress?: (event: ProgressEvent, source: EventSource) => void;
+  /** A server says something at `logLevel` or above. */
   onLog?: (event: LogEvent, source: EventSource) => void;
   /** A server says that its tools changed; the next `listTools()` asks it anew. */
   onCatalogChanged?: (event: { readonly server: string }) => void;

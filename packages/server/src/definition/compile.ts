@@ -74,15 +74,15 @@ const ABOUT = [
   "visible",
   "scopes",
 ] as const satisfies ReadonlyArray<keyof AboutOptions>;
-const TOOL = [
+/** Keys of the options of a tool whose function is given. */
+export const TOOL_OPTIONS = [
   ...ABOUT,
   "input",
   "output",
   "annotations",
   "idempotent",
   "unknownArguments",
-  "worker",
-] as const satisfies ReadonlyArray<keyof ToolOptions | "worker">;
+] as const satisfies ReadonlyArray<keyof ToolOptions>;
 const RESOURCE = [
   ...ABOUT,
   "name",
@@ -166,7 +166,7 @@ function about(where: string, options: AboutOptions) {
 export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf?: TagsOf): CompiledTool {
   const where = `tool ${name}`;
   checkName("Tool", name);
-  checkOptions(options, TOOL, where);
+  checkOptions(options, [...TOOL_OPTIONS, "worker"], where);
   const input = compileInput(where, options.input, options);
   readParamHeaders(input.json, `${where}: input`);
   const output = options.output && toSchema(options.output, `${where}: output`);

@@ -8,6 +8,7 @@ import { calculateJwkThumbprint } from "jose";
 
 /** What development keys may sign with: asymmetric only, so that whoever can check a token cannot make one. */
 export const SIGNING_ALGORITHMS = ["ES256", "RS256", "EdDSA"] as const;
+/** An algorithm that development keys sign with. */
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 /** A public key as JWK (RFC 7517), with what a verifier needs to choose it. */

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError, codeOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import {
   createSigningKey,
   loadSigningKey,
@@ -51,6 +52,7 @@ export async function openSigningKey(
   path: string,
   options: { algorithm?: SigningAlgorithm } = {},
 ): Promise<SigningKey> {
+  checkOptions(options, ["algorithm"], "openSigningKey(path, options)");
   const files = signingKeyFiles(path);
   const made = existsSync(path) ? undefined : await createSigningKey(options);
   try {

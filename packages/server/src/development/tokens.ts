@@ -20,6 +20,7 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
 /** Who a token is about, and who may take it. */
 export interface TokenOptions {
+  /** What signs it: `createSigningKey`, `openSigningKey` or `loadSigningKey` make one. */
   key: SigningKey;
   /** `iss`: what the server that checks the token expects. Default `DEVELOPMENT_ISSUER`. */
   issuer?: string;
@@ -27,6 +28,7 @@ export interface TokenOptions {
   subject: string;
   /** `aud`: the server's address, for example `http://127.0.0.1:8000/mcp`. Required: a token for everyone can be replayed anywhere. */
   audience: string | readonly string[];
+  /** What it is good for. Default: none. */
   scopes?: readonly string[];
   /** `client_id`. Default `DEVELOPMENT_CLIENT`. */
   clientId?: string;

@@ -34,9 +34,13 @@ export interface ExtensionMethod<P extends Schema = Schema> {
 
 /** The peer of a session that has just been opened. */
 export interface ConnectedClient {
+  /** What the client says of itself. */
   readonly client: ClientDescription;
+  /** The revision of the session. */
   readonly era: Era;
+  /** The session's id; undefined on stdio. */
   readonly sessionId: string | undefined;
+  /** The settings the client declared for this extension; undefined when it did not declare it. */
   readonly declared: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -48,6 +52,7 @@ export interface Extension {
   settings?: JsonObject;
   /** Eras it is offered on. Default both. */
   eras?: readonly Era[];
+  /** The methods it adds, by JSON-RPC name such as `"audit/list"`. */
   methods?: Readonly<Record<string, ExtensionMethod>>;
   /**
    * What a client must have declared to call the methods; one that has not gets -32021 that says so.

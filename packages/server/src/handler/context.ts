@@ -8,28 +8,41 @@ import type { InnerReading } from "./inner.ts";
 
 /** Who makes the request, from a verified token; never from anything the request says about itself. */
 export interface Caller {
+  /** Who it is: the token's `sub`, or what `subjectClaim` names. */
   readonly subject: string;
+  /** The program that calls, where the token says so (`client_id`, `azp`). */
   readonly clientId?: string;
   /** Who vouches for the subject: the same subject at another issuer is another caller. */
   readonly issuer?: string;
   /** Granted by the token, and what the server's `scopeHierarchy` adds; `hasScope` also knows that `orders:*` covers. */
   readonly scopes: readonly string[];
+  /** Everything the token says. */
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /** One request as the dispatcher sees it, whatever transport and era it came by. */
 export interface Exchange {
+  /** The revision it came by: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */
   readonly era: Era;
+  /** The request's JSON-RPC id, as its client chose it. */
   readonly requestId: string | number;
+  /** The session it belongs to, on the older revision over HTTP. */
   readonly sessionId?: string | undefined;
+  /** Fires when the client cancels or disconnects, or the server closes. */
   readonly signal: AbortSignal;
+  /** The request's `_meta`. */
   readonly meta: Readonly<Record<string, unknown>>;
+  /** HTTP headers of the request; undefined on stdio. */
   readonly headers: Headers | undefined;
   /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
   readonly remoteAddress?: string | undefined;
+  /** Who calls, by a verified token; undefined where the server has no `auth`, and on stdio. */
   readonly caller: Caller | undefined;
+  /** What the client says of itself. */
   readonly client: ClientDescription;
+  /** The sealed state a retry carries; the server's own business. */
   readonly requestState?: string | undefined;
+  /** The answers a retry carries, by key. */
   readonly inputResponses?: Readonly<Record<string, unknown>> | undefined;
   /** Sends a notification that belongs to this request. */
   notify(method: string, params: Record<string, unknown>): Promise<void>;
@@ -39,8 +52,11 @@ export interface Exchange {
 
 /** How the client describes itself: for display and capability checks, never for security. */
 export interface ClientDescription {
+  /** The program's name. */
   readonly name?: string | undefined;
+  /** Its version. */
   readonly version?: string | undefined;
+  /** What it says it can do, for example `elicitation`. */
   readonly capabilities: Readonly<ClientCapabilities>;
 }
 
@@ -62,10 +78,15 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
   readonly log: Readonly<Record<LogLevel, LogFunction>>;
   /** Fires when the client cancels or disconnects, the server closes, or the handler's `timeoutMs` is over. */
   readonly signal: AbortSignal;
+  /** Who calls, by a verified token; undefined where the server has no `auth`, and on stdio. */
   readonly caller: Caller | undefined;
+  /** What the client says of itself: for display and capability checks, never for security. */
   readonly client: ClientDescription;
+  /** The revision the request came by: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */
   readonly era: Era;
+  /** The request's JSON-RPC id, as its client chose it. */
   readonly requestId: string | number;
+  /** The session it belongs to, on the older revision over HTTP. */
   readonly sessionId: string | undefined;
   /** The request's `_meta` without the protocol's own keys. */
   readonly meta: Readonly<Record<string, unknown>>;

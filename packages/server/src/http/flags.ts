@@ -3,6 +3,7 @@ import { ConfigError, messageOf } from "@tenon/core";
 import { didYouMean } from "@tenon/core/internal";
 import type { ListenOptions } from "./listen.ts";
 
+/** How a program serves when it is started; flags of its command line win over these. */
 export interface RunOptions extends ListenOptions {
   /** Default `stdio`. */
   transport?: "stdio" | "http";

@@ -31,6 +31,7 @@ import { noteRemoteAddress } from "./remote-address.ts";
 import { scopesOf } from "./scope-check.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits, type SessionRequest } from "./sessions.ts";
 
+/** Who may reach the endpoint over HTTP, and how much of it. */
 export interface HttpOptions {
   /** Host names (without port) a request may be addressed to, against DNS rebinding. Default: the loopback names. */
   allowedHosts?: readonly string[];
@@ -50,6 +51,7 @@ export interface HttpOptions {
   maxBodyBytes?: number;
   /** Milliseconds a client may take to send one request. Default 30,000. */
   requestTimeoutMs?: number;
+  /** Sessions of the older revision. */
   sessions?: Partial<SessionLimits>;
 }
 

@@ -3,8 +3,7 @@ import { createServer as createHttpServer, type Server as NodeServer, type Reque
 import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
-import { ConfigError, ConnectionError } from "@tenon/core";
-import { isLoopback } from "@tenon/core/internal";
+import { ConfigError, ConnectionError, isLoopback } from "@tenon/core";
 import { verdictOn } from "../fast/verdict.ts";
 import type { ServerLog } from "../log.ts";
 import { REQUEST_TIMEOUT_MS } from "./body.ts";
@@ -15,6 +14,7 @@ import { openTls, type TlsOptions } from "./tls.ts";
 import { compileTrustedProxies } from "./trusted-proxies.ts";
 import { prepareUnixSocket } from "./unix-socket.ts";
 
+/** Where a server listens. */
 export interface ListenOptions {
   /** TCP port; 0 takes a free one. Default 8000. */
   port?: number;
@@ -35,6 +35,7 @@ export interface ListenOptions {
 export interface Listening {
   /** The endpoint's full address, for example `http://127.0.0.1:8000/mcp`. */
   readonly url: string;
+  /** The TCP port that was taken; undefined on a unix socket. */
   readonly port: number | undefined;
   /** Stops accepting, gives running requests up to `graceMs` (default 1,000), then cuts what is left. */
   close(graceMs?: number): Promise<void>;

@@ -29,6 +29,7 @@ export interface TlsFiles extends TlsCommon {
   keyFile: string;
 }
 
+/** The certificate a server shows, and its private key: as files, or as PEM. */
 export type TlsOptions = TlsPem | TlsFiles;
 
 /** What a node HTTPS server is made with. */

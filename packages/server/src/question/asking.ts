@@ -9,7 +9,7 @@ import {
   specTypeSchemas,
 } from "@modelcontextprotocol/server";
 import { type Era, isRecord, type Json, type JsonObject } from "@tenon/core";
-import { digest, isSchema } from "@tenon/core/internal";
+import { checkOptions, digest, isSchema } from "@tenon/core/internal";
 import { type Ability, missingCapability } from "../dispatch/capabilities.ts";
 import type { QuestionKind } from "../handler/journal.ts";
 import type { Linear } from "../handler/linear.ts";
@@ -116,6 +116,12 @@ export function readAnswer(given: unknown, kind: QuestionKind): JsonObject | und
   return isRecord(answer.content) ? { action, content: answer.content } : undefined;
 }
 
+/** The key a question is given, if any. */
+function keyOf(options: { key?: string }, where: string): string | undefined {
+  checkOptions(options, ["key"], `ctx.${where}`);
+  return options.key;
+}
+
 /** What a handler may ask, over the two primitives of a round. */
 export function createAsking(linear: Linear, peer: Peer): LinearContext {
   const refusal = (kind: Ability): Error | undefined => missingCapability(kind, peer.capabilities, peer.era);
@@ -125,7 +131,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
       const compiled = compileShape(shape);
       return {
         kind: "form",
-        key: options.key,
+        key: keyOf(options, "elicit(message, shape, options)"),
         print: digest([message, compiled.schema]),
         refusal: refusal("form"),
         // compileShape made it within the restricted schema
@@ -158,7 +164,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
     elicitUrl(message, url, options = {}) {
       return linear.ask<Answer<Json>>(() => ({
         kind: "url",
-        key: options.key,
+        key: keyOf(options, "elicitUrl(message, url, options)"),
         print: digest(["url", message]),
         refusal: refusal("url"),
         async request(key) {
@@ -189,7 +195,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
       const schema = withTools ? specTypeSchemas.CreateMessageResultWithTools : specTypeSchemas.CreateMessageResult;
       return linear.ask<CreateMessageResult | CreateMessageResultWithTools>(() => ({
         kind: "sample",
-        key: options.key,
+        key: keyOf(options, "sample(params, options)"),
         print: digest(["sample", params]),
         refusal: refusal(withTools ? "tools" : "sample"),
         request: () => inputRequired.createMessage(params),
@@ -202,7 +208,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
     roots(options = {}) {
       return linear.ask<readonly Root[]>(() => ({
         kind: "roots",
-        key: options.key,
+        key: keyOf(options, "roots(options)"),
         print: digest(["roots"]),
         refusal: refusal("roots"),
         request: () => inputRequired.listRoots(),

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AuthError, ConfigError, isRecord, type Json, TenonError } from "@tenon/core";
-import { digest, isLoopback, toJson } from "@tenon/core/internal";
+import { AuthError, ConfigError, isLoopback, isRecord, type Json, TenonError } from "@tenon/core";
+import { checkOptions, digest, toJson } from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { Caller } from "../handler/context.ts";
 
@@ -118,6 +118,7 @@ export async function completePage(
   id: string,
   options: PageResult,
 ): Promise<void> {
+  checkOptions(options, ["subject", "issuer", "data"], "completeElicitation(id, result)");
   const record = await read(store, id);
   if (!record) {
     throw new TenonError(`No question waits for the elicitation "${id}": it was never asked, or has expired`, {

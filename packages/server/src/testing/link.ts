@@ -18,7 +18,9 @@ export interface Introduction {
 }
 
 export interface Sending {
+  /** Cancels the request. */
   readonly signal?: AbortSignal | undefined;
+  /** Headers of this request, besides those of the connection. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
