@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { alice, ask, call, root, said } from "../../test/ask.ts";
 import type { Caller } from "../index.ts";
 import { createServer } from "../index.ts";
-import type { ServerRequest } from "./onion.ts";
 import { RateLimitError, type RateLimitOptions, rateLimit } from "./rate-limit.ts";
+import type { ServerRequest } from "./request.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => void vi.useRealTimers());
