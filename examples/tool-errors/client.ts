@@ -36,7 +36,7 @@ check(
 check(
   "arguments that do not fit are one short line",
   await ask("用户 9", "return"),
-  "抱歉：Invalid arguments for mcp_users_get_user: user_id: must be a string, got 9. Correct them and call again.",
+  '抱歉：The arguments do not fit tool "get_user" of server "users"; nothing was sent. Correct them and call again:\n- user_id: must be a string, got 9',
 );
 
 for (const [what, middleware] of Object.entries({ none: [], ours: [mcpMiddleware()], "somebody's": [logged] })) {

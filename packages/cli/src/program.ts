@@ -23,7 +23,7 @@ function versionOf(): string {
 }
 
 /** Every command with its options; what a command does is loaded when it runs. */
-export function createProgram(): Command {
+function createProgram(): Command {
   const program = new Command("tenon")
     .description("The command line of Tenon: MCP servers and clients, and what their development needs.")
     .version(versionOf())

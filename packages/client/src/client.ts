@@ -15,7 +15,7 @@ import {
 } from "./call/resources.ts";
 import { isToolResult, problemResult, resultError } from "./call/results.ts";
 import { MAX_RESULT_BYTES, withRoom } from "./call/size.ts";
-import { limitOf, type WireContext } from "./call/wire.ts";
+import type { WireContext } from "./call/wire.ts";
 import { AnswerCache } from "./catalog/cache.ts";
 import { mergeTools, ToolList } from "./catalog/catalog.ts";
 import { refuseNoObject } from "./catalog/tool-checks.ts";
@@ -152,18 +152,14 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const refused = refuseNoObject(server, tool, args);
     if (refused && this.#options.toolErrors === "throw") throw refused;
     if (refused) return problemResult(refused);
-    const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
+    const { driver } = options;
+    const context = { ...this.#context(entry, options), tools: entry.tools, gate: this.#gate, driver, given: args };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     noteCall(runtime, this.#number, entry.server.identifies ? await entry.server.identify() : "");
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
-      core: async (inner: ToolCallRequest<Runtime>) => {
-        await entry.tools.admit(inner.name);
-        const limits = { signal: inner.signal, limitMs: limitOf(context) };
-        const spentMs = await this.#gate.permit(server, inner.name, entry.tools, limits);
-        return callOnWire({ ...context, spentMs }, inner);
-      },
+      core: (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner),
       signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
       limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,
       request: (signal) =>

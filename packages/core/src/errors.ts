@@ -1,3 +1,13 @@
+/** The code of an error, for example `ENOENT` of the operating system or `unreachable` of ours; undefined where it has none. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+/** What an error says, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** What every Tenon error can say about itself besides its message. */
 export interface TenonErrorOptions {
   /** Stable identifier a program may compare, for example `"unreachable"`. */

@@ -1,11 +1,14 @@
+export { keepNewest, readBounded } from "./bounds.ts";
 export {
   AuthError,
   ConfigError,
   ConnectionError,
   ContractError,
+  codeOf,
   deserializeError,
   ExecutionError,
   isRetryable,
+  messageOf,
   ProtocolError,
   type SerializedError,
   serializeError,

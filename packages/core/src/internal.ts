@@ -1,9 +1,25 @@
 // What the packages share with each other and promise to nobody else: it may change with any release.
+export { isLoopback } from "./host.ts";
 export { canonicalJson, digest, JsonError, jsonSize, toJson } from "./json.ts";
 export { resolvePointer, subschemas } from "./json-schema/document.ts";
 export { describeFault, type SchemaFault, surveySchema } from "./json-schema/survey.ts";
+export { LOG_LEVELS } from "./log-levels.ts";
 export { LEGACY_REVISION, MODERN_REVISION } from "./meta.ts";
-export { checkOptions, didYouMean, kindOf } from "./options.ts";
+export {
+  anything,
+  callable,
+  checkOptions,
+  didYouMean,
+  flag,
+  kindOf,
+  milliseconds,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  positive,
+  refuseOption,
+  text,
+} from "./options.ts";
 export { testPattern } from "./pattern.ts";
 export {
   describeIssues,

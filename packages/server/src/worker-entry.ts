@@ -3,7 +3,7 @@ import { toJson } from "@tenon/core/internal";
 import { isContent } from "./definition/content.ts";
 import { ToolError } from "./errors.ts";
 import type { Caller, ToolContext } from "./handler/context.ts";
-import type { LogLevel } from "./log.ts";
+import { type LogLevel, perLevel } from "./log.ts";
 
 /** What a function in a worker thread gets besides its arguments: what can be copied into a thread. */
 export type WorkerContext = Pick<
@@ -71,13 +71,7 @@ function contextOf({ port, about }: WorkerTask): WorkerContext {
     ...about,
     signal: cancelled.signal,
     progress: (...progress) => tell({ kind: "progress", progress }),
-    log: {
-      debug: level("debug"),
-      info: level("info"),
-      notice: level("notice"),
-      warning: level("warning"),
-      error: level("error"),
-    },
+    log: perLevel(level),
   };
 }
 

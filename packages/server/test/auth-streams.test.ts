@@ -164,6 +164,52 @@ describe("the token itself", () => {
       expect(JSON.parse(textOf(answer))).toEqual({ token });
     }
   });
+  it("is in no header that a handler, a rule or middleware sees where the embedding program named the caller", async () => {
+    const seen: unknown[] = [];
+    const look = (headers: Headers | undefined): void => void seen.push(Object.fromEntries(headers ?? []));
+    const server = createServer({ name: "s", version: "1", logSink: () => undefined });
+    open.push(server);
+    server.use((request, next) => {
+      look(request.headers);
+      return next();
+    });
+    const visible = (_: unknown, { headers }: { headers: Headers | undefined }): boolean => {
+      look(headers);
+      return true;
+    };
+    server.tool("look", { visible }, (_, ctx) => look(ctx.headers));
+    server.resource("a://b", { visible }, (_, ctx) => {
+      look(ctx.headers);
+      return "text";
+    });
+    const caller = { subject: "u", scopes: [], claims: {} };
+    const headers = {
+      ...bearer("secret-1"),
+      cookie: "id=secret-2",
+      "proxy-authorization": "secret-3",
+      "x-trace": "kept",
+    };
+    const raws = [modern, legacy].flatMap((request) => [
+      request("tools/call", { name: "look" }, { headers }),
+      request("tools/list", {}, { headers }),
+      request("resources/read", { uri: "a://b" }, { headers }),
+    ]);
+    for (const raw of raws) await overFetch(server, raw, { caller });
+    const opened = initialize();
+    const session = sessionOf(
+      await overFetch(server, { ...opened, headers: { ...opened.headers, ...headers } }, { caller }),
+    );
+    await overFetch(server, legacy("tools/call", { name: "look" }, { headers: { ...session, ...headers } }), {
+      caller,
+    });
+    expect(seen.length).toBeGreaterThan(10);
+    expect(JSON.stringify(seen)).not.toContain("secret-");
+    expect(seen.every((one) => JSON.stringify(one).includes("kept"))).toBe(true);
+    // where nobody verified the caller, the handler is the one who may
+    seen.length = 0;
+    await overFetch(server, modern("tools/call", { name: "look" }, { headers }));
+    expect(JSON.stringify(seen)).toContain("secret-1");
+  });
   it("is unknown where the embedding program named the caller", async () => {
     const caller = { subject: "u", scopes: [], claims: {} };
     await using client = await connect(make(), { caller });

@@ -29,7 +29,7 @@ export interface DeskOptions {
 }
 
 /** What a server does not give right now, in one sentence for a person and a model. */
-export interface Gap {
+interface Gap {
   /** It cannot be reached, it refuses the user, or it keeps something from the user. */
   readonly kind: "down" | "refused" | "lacking";
   readonly text: string;

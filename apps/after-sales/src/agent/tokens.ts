@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { ConfigError, isRecord } from "@tenon/core";
+import { ConfigError, isRecord, keepNewest, messageOf } from "@tenon/core";
 import { type SigningKey, signToken } from "@tenon/server/development";
 import { AUDIENCES, ISSUER, SCOPES } from "../servers/access.ts";
 import type { ServerName } from "../servers/names.ts";
@@ -35,12 +35,7 @@ export function mintedTokens(key: SigningKey, server: ServerName, now: () => num
       ttlMs: LIFE_MS,
       issuedAt: new Date(now()),
     });
-    held.delete(userId);
-    held.set(userId, { token, until: now() + LIFE_MS - LEFT_MS });
-    for (const oldest of held.keys()) {
-      if (held.size <= MAX_HELD) break;
-      held.delete(oldest);
-    }
+    keepNewest(held, userId, { token, until: now() + LIFE_MS - LEFT_MS }, MAX_HELD);
     return token;
   };
 }
@@ -54,7 +49,7 @@ export function readTokenFile(path: string): string {
     throw new Error("it holds no token");
   } catch (cause) {
     // what the file holds is a secret, even if it is no token
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new ConfigError(`The token file ${path} cannot be used: ${why}`, { code: "token_file" });
   }
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { ConfigError } from "@tenon/core";
+import { ConfigError, messageOf } from "@tenon/core";
 import { useWriteAheadLog } from "@tenon/store/sqlite";
 import Database from "better-sqlite3";
 
@@ -46,7 +46,7 @@ export function openSqlite(file: string): Database.Database {
     database.pragma("foreign_keys = ON");
     return database;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new ConfigError(`${file} cannot be opened: ${why}. Restore it, or choose another directory with --data`, {
       code: "database",
       cause,

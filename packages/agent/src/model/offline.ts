@@ -14,7 +14,7 @@ import {
 } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
-import { ConfigError, isRecord } from "@tenon/core";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
 import { checkOptions, didYouMean } from "@tenon/core/internal";
 
 /** A tool bound to the offline model. */
@@ -133,7 +133,7 @@ function commandReply(turn: OfflineTurn): OfflineReply | undefined {
   try {
     args = json === "" ? {} : JSON.parse(json);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return { text: `The arguments after "${name}" are not JSON (${reason}). Example: /tool ${name} {"key": "value"}` };
   }
   return isRecord(args)

@@ -95,7 +95,7 @@ function readAnswer(question: ElicitationRequest, given: unknown): ElicitationAn
 }
 
 /** The answers in a resume value, or what is wrong with it in words for the person. */
-export function readElicitationResume<Key extends string>(
+function readElicitationResume<Key extends string>(
   value: unknown,
   elicitationId: string,
   questions: Readonly<Record<Key, ElicitationRequest>>,

@@ -26,7 +26,7 @@ function plainMessage(message: BaseMessage): object {
  * A thread's state as canonical JSON (RFC 8785): every channel but those LangChain and LangGraph keep for themselves, messages
  * by what they say. The same before and after a checkpoint for a state that is JSON.
  */
-export function canonicalState(state: unknown): string {
+function canonicalState(state: unknown): string {
   const entries = Object.entries(isRecord(state) ? state : {}).flatMap(([key, value]): Array<[string, unknown]> => {
     if (isPrivateKey(key) || value === undefined) return [];
     const messages = key === "messages" && Array.isArray(value) && messagesOf(state).map(plainMessage);

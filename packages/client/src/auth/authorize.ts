@@ -5,12 +5,10 @@ import {
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from "@modelcontextprotocol/client";
-import { type AuthError, TenonError } from "@tenon/core";
-import { shownValue } from "@tenon/core/internal";
+import { type AuthError, codeOf, TenonError } from "@tenon/core";
+import { isLoopback, shownValue } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
 import { parseUrl } from "../connection/place.ts";
-import { isLoopback } from "../connection/proxy.ts";
-import { codeOf } from "../file-lock.ts";
 import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";
 import type { Order } from "./keeper.ts";
 import { listenForRedirect, type RedirectListener } from "./loopback.ts";
@@ -68,7 +66,7 @@ function sameText(a: string, b: string): boolean {
 }
 
 /** PKCE with S256 or nothing (2026-07-28, authorization): metadata that does not list it means no support. */
-export function checkPkce({ server, issuer, metadata }: Order): void {
+function checkPkce({ server, issuer, metadata }: Order): void {
   if (metadata.code_challenge_methods_supported?.includes("S256")) return;
   throw authError(
     server,

@@ -10,7 +10,7 @@ import { type AuthError, isRecord, TenonError } from "@tenon/core";
 import { shownValue } from "@tenon/core/internal";
 import { type Discovered, discover, discoverIssuer } from "./discovery.ts";
 import { openDpop } from "./dpop.ts";
-import { authError, oauthErrorOf } from "./errors.ts";
+import { authError, insufficientScope, oauthErrorOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
 import { presenter } from "./present.ts";
@@ -22,9 +22,14 @@ const MAX_STEP_UPS = 2;
 /** Milliseconds before its end that a token is renewed; half its life for a short one. */
 const SPARE_MS = 60_000;
 const MAX_NOTED = 100;
-/** How often one server may have a person asked in so many milliseconds: it may want another scope with each request. */
+/**
+ * How often one server may have a person asked, or a program's token widened, in so many milliseconds: it may want another scope
+ * with each request.
+ */
 const MAX_ASKED = 10;
 const ASKED_MS = 10 * 60_000;
+/** Scopes one token may come to have because its server wanted more: nobody has so many rights at one server. */
+const MAX_SCOPES = 64;
 const NOT_GIVEN = "wants them, and the authorization server did not give them";
 /** Refusals that make a refresh token useless: revoked, used already, of another client or bound to another key. */
 const REFUSED_FOR_GOOD = ["invalid_grant", "invalid_client", "invalid_dpop_proof", "unauthorized_client"];
@@ -86,7 +91,7 @@ class Keeper implements AuthSession {
   #found: Discovered | undefined;
   /** Scopes that a step-up did not bring, and for whom. */
   readonly #notGiven = new Map<string, string>();
-  /** When a person was asked lately. */
+  /** When a person was asked lately, or more scopes. */
   #asked: readonly number[] = [];
 
   constructor(shared: Shared, target: AuthTarget) {
@@ -132,7 +137,7 @@ class Keeper implements AuthSession {
       if (status === 401 && stored?.refreshToken !== undefined && stored.issuer === found.issuer) {
         if (await this.#refresh({ ...order, scope: stored.scope }, stored)) return;
       }
-      if (this.#source.interactive) this.#countAsking();
+      if (this.#source.interactive || status === 403) this.#countAsking(challenge.scope);
       const fresh = await this.#source.obtain({ ...order, scope });
       const principal = status === 403 && stored ? stored.principal : randomUUID();
       const kept = await this.#keep(
@@ -159,11 +164,13 @@ class Keeper implements AuthSession {
     });
   }
 
-  /** @throws AuthError `auth_required` when the server has a person asked again and again */
-  #countAsking(): void {
+  /** @throws AuthError `auth_required` or `insufficient_scope` when the server has somebody asked again and again */
+  #countAsking(wanted: string | undefined): void {
     const now = Date.now();
     this.#asked = this.#asked.filter((time) => now - time < ASKED_MS);
     if (this.#asked.length >= MAX_ASKED) {
+      const often = `has wanted more ${MAX_ASKED} times within ${ASKED_MS / 60_000} minutes, so no more are asked for now`;
+      if (!this.#source.interactive) throw this.#lacking(wanted, often);
       throw authError(
         this.#server,
         "auth_required",
@@ -178,6 +185,8 @@ class Keeper implements AuthSession {
   #checkStepUp(wanted: string | undefined, known: TokenSet | undefined, times: number): void {
     if (wanted === undefined) throw this.#lacking(wanted, "does not say which");
     if (known && this.#notGiven.get(wanted) === known.principal) throw this.#lacking(wanted, NOT_GIVEN);
+    const all = computeScopeUnion(known?.scope, wanted)?.split(" ").length ?? 0;
+    if (all > MAX_SCOPES) throw this.#lacking(wanted, `wants more than ${MAX_SCOPES} scopes of one token`);
     const more = !known || isStrictScopeSuperset(wanted, known.scope);
     if (!more || times > MAX_STEP_UPS) throw this.#lacking(wanted, "still refuses, although they were given");
   }
@@ -191,13 +200,11 @@ class Keeper implements AuthSession {
   }
 
   #lacking(wanted: string | undefined, why: string): AuthError {
-    const scopes = wanted?.split(/\s+/).filter(Boolean) ?? [];
-    const named = scopes.length > 0 ? ` ${shownValue(scopes.join(" "), 200)}` : "";
-    return authError(
+    const todo = "Ask who runs it to give this account or client those rights";
+    return insufficientScope(
       this.#server,
-      "insufficient_scope",
-      `the request needs scopes${named}; the server ${why}. Ask who runs it to give this account or client those rights`,
-      { data: { status: 403, scopes } },
+      wanted,
+      (scopes) => `the request needs scopes${scopes}; the server ${why}. ${todo}`,
     );
   }
 

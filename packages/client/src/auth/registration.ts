@@ -4,7 +4,7 @@ import {
   type OAuthClientMetadata,
   registerClient,
 } from "@modelcontextprotocol/client";
-import { isLoopback } from "../connection/proxy.ts";
+import { isLoopback } from "@tenon/core/internal";
 import { asAuthError, authError } from "./errors.ts";
 import type { Guard } from "./guard.ts";
 import { readClient, type StoredClient, storeKeys, type TokenStore } from "./store.ts";

@@ -92,7 +92,7 @@ export interface ToolFilter {
 }
 
 /** A pattern of a selection that matches nothing. */
-export interface IdlePattern {
+interface IdlePattern {
   readonly pattern: string;
   readonly reason: string;
 }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { ConfigError, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, messageOf, TenonError } from "@tenon/core";
 import { didYouMean, shownValue } from "@tenon/core/internal";
 import type { OnAuthorize } from "../auth/index.ts";
 import { checkServer } from "../options.ts";
@@ -120,7 +120,7 @@ async function fromEnvFile(
       Object.entries(parsed).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),
     );
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw configError(document, path, `names a file that cannot be read: ${reason}`, "invalid_config", cause);
   }
 }

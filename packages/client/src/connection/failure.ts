@@ -6,7 +6,7 @@ import {
   SdkHttpError,
   ProtocolError as SdkProtocolError,
 } from "@modelcontextprotocol/client";
-import { AuthError, ConnectionError, isRecord, ProtocolError, TenonError } from "@tenon/core";
+import { AuthError, ConnectionError, isRecord, messageOf, ProtocolError, TenonError } from "@tenon/core";
 import { StreamEndedError } from "./transport.ts";
 import { unreadableReason } from "./unreadable.ts";
 
@@ -233,7 +233,7 @@ export function classify(thrown: unknown, target: Target): Failure {
       ? lost(target, thrown.message, thrown)
       : badAnswer(target, `its stream ended after an event that could not be read (${thrown.unreadable})`, thrown);
   }
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = messageOf(thrown);
   if (SdkError.isInstance(thrown)) {
     switch (thrown.code) {
       case SdkErrorCode.NotConnected:

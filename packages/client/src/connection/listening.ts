@@ -14,7 +14,7 @@ const MAX_WAIT_MS = 30_000;
 const GOOD_MS = 10_000;
 
 /** Waits that grow from one failure to the next, up to half a minute, each a little different. */
-export function backoff(): { next(): number; reset(): void } {
+function backoff(): { next(): number; reset(): void } {
   let wait = FIRST_WAIT_MS;
   return {
     next: () => {

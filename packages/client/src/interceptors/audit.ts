@@ -1,4 +1,4 @@
-import { ConfigError, ExecutionError, type SerializedError, serializeError } from "@tenon/core";
+import { ConfigError, ExecutionError, messageOf, type SerializedError, serializeError } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
@@ -63,7 +63,7 @@ export interface AuditOptions {
 }
 
 function toStderr(error: unknown, entry: AuditIntent | AuditOutcome): void {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   process.stderr.write(`tenon: an audit entry could not be written (${reason}): ${JSON.stringify(entry)}\n`);
 }
 

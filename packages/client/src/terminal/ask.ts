@@ -1,4 +1,5 @@
 import type { Writable } from "node:stream";
+import { messageOf } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { parseFieldText } from "../question/field-text.ts";
 import { checkAnswer } from "../question/field-values.ts";
@@ -132,7 +133,7 @@ async function show({ lines, texts }: Asking, url: string, open: Opener): Promis
     lines.write(`${texts.opened}\n`);
   } catch (error) {
     // the person agreed and has the address: what is left is to say that they open it themselves
-    lines.write(`${texts.notOpened(onOneLine(error instanceof Error ? error.message : String(error)))}\n`);
+    lines.write(`${texts.notOpened(onOneLine(messageOf(error)))}\n`);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { LoggingLevel } from "@modelcontextprotocol/client";
+import { callable, type OptionChecks } from "@tenon/core/internal";
 import type { ElicitationRequest } from "./questions.ts";
 import type { ServerInfo } from "./servers.ts";
 
@@ -52,3 +53,13 @@ export interface ClientEvents {
   /** An event handler threw; the call goes on. Default: a line on stderr. */
   onHandlerError?: (error: unknown) => void;
 }
+
+/** The events there are, for what takes handlers by their names. */
+export const EVENTS: OptionChecks<ClientEvents> = {
+  onProgress: callable,
+  onLog: callable,
+  onCatalogChanged: callable,
+  onElicitation: callable,
+  onServerState: callable,
+  onHandlerError: callable,
+};

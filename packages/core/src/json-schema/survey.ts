@@ -1,3 +1,4 @@
+import { messageOf } from "../errors.ts";
 import { isRecord, type Json, type JsonObject } from "../json.ts";
 import { didYouMean } from "../options.ts";
 import { compilePattern, isRiskyPattern } from "../pattern.ts";
@@ -212,7 +213,7 @@ export function surveySchema(root: JsonObject, rules: SchemaRules = "peer"): Sch
   } catch (error) {
     if (error instanceof Refusal) return { fault: error.fault, patterns, freeBytes: 0 };
     // nested beyond the stack, or an object that is no JSON
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = messageOf(error);
     return { fault: { code: "malformed", path: "", problem }, patterns, freeBytes: 0 };
   }
 }

@@ -74,7 +74,7 @@ export function introspection(options: IntrospectionOptions): TokenVerifier {
     authorization: `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString("base64")}`,
   };
   const what = `what ${url.origin}${url.pathname} says about a token`;
-  const { issuers, resource, requiredScopes, scopesSupported } = rules;
+  const { issuer, resource, requiredScopes, scopesSupported } = rules;
 
   async function ask(token: string): Promise<Record<string, unknown>> {
     const body = new URLSearchParams({ token, token_type_hint: "access_token" }).toString();
@@ -84,14 +84,14 @@ export function introspection(options: IntrospectionOptions): TokenVerifier {
   }
 
   return {
-    issuers,
+    issuers: [issuer],
     resource,
     requiredScopes,
     scopesSupported,
     async verify(token) {
       const named = issuerNamedIn(token);
       // whoever is asked sees the token and could use it here: beside other issuers (anyOf), theirs are none of its business
-      if (named !== undefined && !issuers.includes(named)) {
+      if (named !== undefined && named !== issuer) {
         throw invalidToken("issuer", "The token is from another issuer");
       }
       const { active, ...claims } = await ask(token);

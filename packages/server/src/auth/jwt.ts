@@ -129,9 +129,9 @@ export function jwt(options: JwtOptions): TokenVerifier {
     publicKey === undefined
       ? publishedKeys(checkAddress(jwksUrl ?? "", "jwt(options): jwksUrl", "jwks_url"), times)
       : fixedKeys(publicKey);
-  const { issuers, resource, requiredScopes, scopesSupported } = rules;
+  const { issuer, resource, requiredScopes, scopesSupported } = rules;
   return {
-    issuers,
+    issuers: [issuer],
     resource,
     requiredScopes,
     scopesSupported,

@@ -56,7 +56,7 @@ export interface KeySet {
 }
 
 /** The parts of a token's header that choose a key. */
-export interface KeyChoice {
+interface KeyChoice {
   readonly alg: string;
   readonly kid: string | undefined;
 }

@@ -1,10 +1,14 @@
 import { ConfigError } from "@tenon/core";
+import { isLoopback } from "@tenon/core/internal";
 import { checkScopes } from "../definition/scopes.ts";
 
 /** What every way to check tokens has to know. */
 export interface AcceptOptions {
-  /** Who issues the tokens, exactly as `iss` says it; several while you move from one to another. */
-  issuer: string | readonly string[];
+  /**
+   * Who issues the tokens, exactly as `iss` says it. One: whoever holds the keys could sign in the name of every issuer listed
+   * here. For several, give each its own keys: `anyOf(jwt({ issuer: a, … }), jwt({ issuer: b, … }))`.
+   */
+  issuer: string;
   /**
    * What a token must have been issued for (`aud`): best the server's public address, such as `https://orders.example/mcp`.
    * Without it a token for any other server of the same issuer would open this one, so there is no default.
@@ -43,7 +47,7 @@ export const ACCEPT_OPTIONS = [
 
 /** {@link AcceptOptions}, checked. */
 export interface AcceptRules {
-  readonly issuers: readonly string[];
+  readonly issuer: string;
   readonly audiences: readonly string[];
   readonly requiredScopes: readonly string[];
   readonly resource: string | undefined;
@@ -70,15 +74,13 @@ function milliseconds(given: number | undefined, fallback: number, most: number,
   throw new ConfigError(`${where} is ${value}; expected 0 to ${most} milliseconds`, { code });
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
 /**
  * An address that credentials or keys may travel to: https, or http on this machine.
  * @throws ConfigError
  */
 export function checkAddress(given: string | URL, where: string, code: string): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
-  const safe = url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.test(url.hostname));
+  const safe = url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname));
   if (url && safe && url.username === "" && url.password === "" && url.hash === "") return url;
   const shown = url ? `${url.protocol}//${url.host}${url.pathname}` : "the given text";
   throw new ConfigError(
@@ -99,13 +101,19 @@ export function readAcceptOptions(options: AcceptOptions, where: string): Accept
       { code: "audience" },
     );
   }
-  const issuers = texts(options.issuer);
-  if (issuers.length === 0) {
+  const issuer: unknown = options.issuer;
+  if (Array.isArray(issuer)) {
+    const way = where.replace("(options)", "");
+    throw new ConfigError(
+      `${where} takes one issuer, got ${issuer.length}: with one set of keys, each could sign tokens in the name of the others. ` +
+        `Give each its own: anyOf(${way}({ issuer: "https://a.example", … }), ${way}({ issuer: "https://b.example", … }))`,
+      { code: "issuer" },
+    );
+  }
+  if (typeof issuer !== "string" || issuer === "") {
     throw new ConfigError(
       `${where} needs an issuer: the authorization server's identifier, as tokens say it in "iss"`,
-      {
-        code: "issuer",
-      },
+      { code: "issuer" },
     );
   }
   const { requiredScopes = [], scopesSupported = requiredScopes } = options;
@@ -119,7 +127,7 @@ export function readAcceptOptions(options: AcceptOptions, where: string): Accept
     );
   }
   return {
-    issuers,
+    issuer,
     audiences,
     requiredScopes,
     resource,

@@ -27,7 +27,7 @@ type Cacheable = (typeof CACHEABLE)[number];
 export type CacheOptions = CacheHint & { readonly [M in Cacheable]?: CacheHint };
 
 /** The hint as it stands in a result. */
-export interface WireHint {
+interface WireHint {
   readonly ttlMs: number;
   readonly cacheScope: "private" | "public";
 }

@@ -22,7 +22,7 @@ export class ResultTooLargeError extends ToolError {
 }
 
 /** Structured content must be an object for legacy peers: anything else travels as `{ result: value }` there. */
-export function structuredFor(era: Era, value: unknown): unknown {
+function structuredFor(era: Era, value: unknown): unknown {
   return era === "legacy" && !isRecord(value) ? { result: value } : value;
 }
 

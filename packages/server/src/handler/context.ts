@@ -177,7 +177,7 @@ export interface ToolContext<Lifespan = unknown> {
   readonly meta: Readonly<Record<string, unknown>>;
   /** Set by callers that may send the same intended effect twice; record it with the effect. */
   readonly idempotencyKey: string | undefined;
-  /** HTTP headers of the request, without credentials where the server has `auth`; undefined on stdio. */
+  /** HTTP headers of the request, without credentials where there is a `caller` or the server has `auth`; undefined on stdio. */
   readonly headers: Headers | undefined;
   /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
   readonly remoteAddress: string | undefined;

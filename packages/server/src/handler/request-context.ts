@@ -1,7 +1,7 @@
 import { type Era, type Json, META } from "@tenon/core";
 import { toJson } from "@tenon/core/internal";
 import type { Notifier } from "../dispatch/notify.ts";
-import type { LogLevel, ServerLog } from "../log.ts";
+import { type LogLevel, perLevel, type ServerLog } from "../log.ts";
 import type { LinearContext } from "../question/asking.ts";
 import type { Caller, ClientDescription, Exchange, LogFunction, ToolContext } from "./context.ts";
 import type { InnerReading } from "./inner.ts";
@@ -160,13 +160,7 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   }
 
   get log(): ToolContext["log"] {
-    this.#log ??= {
-      debug: this.#level("debug"),
-      info: this.#level("info"),
-      notice: this.#level("notice"),
-      warning: this.#level("warning"),
-      error: this.#level("error"),
-    };
+    this.#log ??= perLevel((level) => this.#level(level));
     return this.#log;
   }
 

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { ConfigError } from "@tenon/core";
+import { ConfigError, messageOf } from "@tenon/core";
 import { didYouMean } from "@tenon/core/internal";
 import type { ListenOptions } from "./listen.ts";
 
@@ -71,7 +71,7 @@ function parse(args: readonly string[]): Partial<Record<Flag, string | true>> {
     // of no option are several values asked for
     return parseArgs({ args: [...args], options }).values as Partial<Record<Flag, string | true>>;
   } catch (cause) {
-    return wrong(`${cause instanceof Error ? cause.message : String(cause)}; known: --${NAMES.join(" --")}`, cause);
+    return wrong(`${messageOf(cause)}; known: --${NAMES.join(" --")}`, cause);
   }
 }
 

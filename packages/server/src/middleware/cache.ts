@@ -1,5 +1,5 @@
 import type { Result } from "@modelcontextprotocol/server";
-import { ConfigError } from "@tenon/core";
+import { ConfigError, keepNewest } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
 import { callerKey } from "../auth/caller.ts";
 import type { Caller } from "../handler/context.ts";
@@ -69,13 +69,7 @@ export function cache(options: CacheOptions): Middleware {
     if (result.isError === true || (result.resultType ?? "complete") !== "complete") return result;
     const text = JSON.stringify(result);
     if (text.length > maxEntryChars) return result;
-    kept.set(place, { result: text, until: performance.now() + ttlMs });
-    if (kept.size > maxEntries) {
-      for (const oldest of kept.keys()) {
-        kept.delete(oldest);
-        break;
-      }
-    }
+    keepNewest(kept, place, { result: text, until: performance.now() + ttlMs }, maxEntries);
     return result;
   };
 }

@@ -1,4 +1,4 @@
-import { ConfigError } from "@tenon/core";
+import { ConfigError, keepNewest } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { callerKey } from "../auth/caller.ts";
 import { ToolError } from "../errors.ts";
@@ -56,7 +56,6 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   }
   const keyOf = typeof per === "function" ? per : ({ caller }: ServerRequest) => callerKey(caller);
   const cost = windowMs / limit;
-  // insertion order is order of last use: an entry is set again with each request
   const free = new Map<string, number>();
   return (request, next) => {
     if (!methods.includes(request.method)) return next();
@@ -65,14 +64,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     const until = Math.max(free.get(key) ?? now, now) + cost;
     const wait = until - now - windowMs;
     if (wait > cost * 1e-3) throw new RateLimitError(limit, windowMs, Math.ceil(wait));
-    free.delete(key);
-    free.set(key, until);
-    if (free.size > maxKeys) {
-      for (const oldest of free.keys()) {
-        free.delete(oldest);
-        break;
-      }
-    }
+    keepNewest(free, key, until, maxKeys);
     return next();
   };
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AuthError, ConfigError, isRecord, type Json, TenonError } from "@tenon/core";
-import { checkOptions, digest, toJson } from "@tenon/core/internal";
+import { checkOptions, digest, isLoopback, toJson } from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { Caller } from "../handler/context.ts";
 
@@ -46,7 +46,7 @@ async function read(store: OutcomeStore, id: string): Promise<PageRecord | undef
  * The address as it goes out.
  * @throws ConfigError `code: "url"` unless it is https, or http on loopback, without user and password
  */
-export function checkPageUrl(given: string | URL): string {
+function checkPageUrl(given: string | URL): string {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const refuse = (why: string): never => {
     // a query may hold what nobody should read in a log
@@ -54,8 +54,7 @@ export function checkPageUrl(given: string | URL): string {
     throw new ConfigError(`ctx.elicitUrl: ${shown} ${why}; give an https address without credentials`, { code: "url" });
   };
   if (!url) return refuse("is not an absolute URL");
-  const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
-  if (url.protocol !== "https:" && !(url.protocol === "http:" && loopback)) {
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) {
     return refuse("is neither https nor http on this machine");
   }
   if (url.username !== "" || url.password !== "") return refuse("carries a user or a password");

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { ConfigError } from "@tenon/core";
+import { ConfigError, codeOf } from "@tenon/core";
 import { digest } from "@tenon/core/internal";
 
 /** Encrypts what a suspended call must remember, so that the client can carry it without reading or changing it. */
@@ -119,7 +119,7 @@ export function openStateKeys(path: string): string[] {
       writeFileSync(path, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
     } catch (error) {
       // another process made it between the look and the write: read that one
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+      if (codeOf(error) !== "EEXIST") throw error;
     }
   }
   for (const until = Date.now() + EMPTY_MS; ; ) {

@@ -11,6 +11,7 @@ import type {
 import { type Era, isRecord } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type { Caller } from "../handler/context.ts";
+import type { LogLevel } from "../log.ts";
 import { type Introduction, type Link, openLegacy, openModern, type Sending } from "./link.ts";
 import { answerer, type Question, type Script, TestError } from "./script.ts";
 import { type Fetchable, parameterHeaders } from "./wire.ts";
@@ -40,7 +41,7 @@ export interface ConnectOptions {
     version: string;
   };
   /** Least severe level of log messages to receive. Default `"debug"`. */
-  logLevel?: "debug" | "info" | "notice" | "warning" | "error";
+  logLevel?: LogLevel;
   /** Headers of every request. */
   headers?: Readonly<Record<string, string>>;
   /** Address the requests claim to go to, where the server allows only certain hosts. Default `http://127.0.0.1/mcp`. */
