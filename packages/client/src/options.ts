@@ -1,10 +1,9 @@
-import { isRecord } from "@tenon/core";
+import { isLoopback, isRecord } from "@tenon/core";
 import {
   anything,
   callable,
   checkOptions,
   flag,
-  isLoopback,
   kindOf,
   LOG_LEVELS,
   milliseconds,

@@ -1,4 +1,4 @@
-export { keepNewest, readBounded } from "./bounds.ts";
+export { keepNewest } from "./bounds.ts";
 export {
   AuthError,
   ConfigError,
@@ -16,6 +16,7 @@ export {
   type TenonErrorOptions,
   TrustError,
 } from "./errors.ts";
+export { isLoopback } from "./host.ts";
 export { isRecord, type Json, type JsonObject } from "./json.ts";
 export { type Era, META } from "./meta.ts";
 export type { Infer, Schema, SchemaIssue } from "./schema.ts";

@@ -1,4 +1,4 @@
-import { isLoopback } from "@tenon/core/internal";
+import { isLoopback } from "@tenon/core";
 import type { SigningKey } from "@tenon/server/development";
 import { SERVER_NAMES, type ServerName } from "../servers/names.ts";
 import { mintedTokens, readTokenFile, type TokenSource } from "./tokens.ts";

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
-import { isLoopback } from "@tenon/core/internal";
+import { isLoopback } from "@tenon/core";
 import { usageError } from "../failure.ts";
 import { createInteractions } from "./interactions.ts";
 import { createProvider } from "./provider.ts";

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { isLoopback, visibleText } from "@tenon/core/internal";
+import { isLoopback } from "@tenon/core";
+import { visibleText } from "@tenon/core/internal";
 
 /** HTML that may be sent as it is: made by `html` only. */
 interface Html {

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { cleanText, codeOf } from "@tenon/core";
-import { isLoopback } from "@tenon/core/internal";
+import { cleanText, codeOf, isLoopback } from "@tenon/core";
 import { loadSigningKey, openSigningKey, SIGNING_KEY_FILE, type SigningKey } from "@tenon/server/development";
 import { dataDirectory, makeDataDirectory } from "../data-directory.ts";
 import { CommandError, usageError } from "../failure.ts";

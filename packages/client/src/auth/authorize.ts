@@ -5,8 +5,8 @@ import {
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from "@modelcontextprotocol/client";
-import { type AuthError, codeOf, TenonError } from "@tenon/core";
-import { isLoopback, shownValue } from "@tenon/core/internal";
+import { type AuthError, codeOf, isLoopback, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
 import { parseUrl } from "../connection/place.ts";
 import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";

@@ -1,6 +1,6 @@
 import { refreshAuthorization } from "@modelcontextprotocol/client";
-import { ConfigError } from "@tenon/core";
-import { checkOptions, isLoopback } from "@tenon/core/internal";
+import { ConfigError, isLoopback } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { parseUrl } from "../connection/place.ts";
 import { openInBrowser } from "../terminal/open.ts";
 import { type AuthorizationRequest, authorize, identityOptions, type OnAuthorize } from "./authorize.ts";

@@ -4,7 +4,7 @@ import {
   type OAuthClientMetadata,
   registerClient,
 } from "@modelcontextprotocol/client";
-import { isLoopback } from "@tenon/core/internal";
+import { isLoopback } from "@tenon/core";
 import { asAuthError, authError } from "./errors.ts";
 import type { Guard } from "./guard.ts";
 import { readClient, type StoredClient, storeKeys, type TokenStore } from "./store.ts";

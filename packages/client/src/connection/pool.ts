@@ -1,4 +1,4 @@
-import { isLoopback } from "@tenon/core/internal";
+import { isLoopback } from "@tenon/core";
 import { Agent, buildConnector, type Dispatcher, ProxyAgent } from "undici";
 import type { HttpServerConfig } from "../types/servers.ts";
 import { proxyFor } from "./proxy.ts";

@@ -1,6 +1,6 @@
 import { domainToUnicode } from "node:url";
-import { TrustError } from "@tenon/core";
-import { isLoopback, shownValue } from "@tenon/core/internal";
+import { isLoopback, TrustError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { parseUrl } from "../connection/place.ts";
 import type { UrlHost } from "./types.ts";
 

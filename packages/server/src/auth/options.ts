@@ -1,5 +1,4 @@
-import { ConfigError } from "@tenon/core";
-import { isLoopback } from "@tenon/core/internal";
+import { ConfigError, isLoopback } from "@tenon/core";
 import { checkScopes } from "../definition/scopes.ts";
 
 /** What every way to check tokens has to know. */

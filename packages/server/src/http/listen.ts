@@ -3,8 +3,7 @@ import { createServer as createHttpServer, type Server as NodeServer, type Reque
 import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
-import { ConfigError, ConnectionError } from "@tenon/core";
-import { isLoopback } from "@tenon/core/internal";
+import { ConfigError, ConnectionError, isLoopback } from "@tenon/core";
 import { verdictOn } from "../fast/verdict.ts";
 import type { ServerLog } from "../log.ts";
 import { REQUEST_TIMEOUT_MS } from "./body.ts";

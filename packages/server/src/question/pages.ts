@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AuthError, ConfigError, isRecord, type Json, TenonError } from "@tenon/core";
-import { checkOptions, digest, isLoopback, toJson } from "@tenon/core/internal";
+import { AuthError, ConfigError, isLoopback, isRecord, type Json, TenonError } from "@tenon/core";
+import { checkOptions, digest, toJson } from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { Caller } from "../handler/context.ts";
 
