@@ -2,8 +2,8 @@ import { type LookupAddress, type LookupOptions, lookup as lookUp } from "node:d
 import type { LookupFunction } from "node:net";
 import { rootCertificates } from "node:tls";
 import type { FetchLike } from "@modelcontextprotocol/client";
-import { type AuthError, isLoopback, readBounded, TenonError } from "@tenon/core";
-import { shownValue } from "@tenon/core/internal";
+import { type AuthError, isLoopback, TenonError } from "@tenon/core";
+import { readBounded, shownValue } from "@tenon/core/internal";
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent, request } from "undici";
 import { refusalCode } from "../connection/failure.ts";
 import { parseUrl, shownAddress } from "../connection/place.ts";

@@ -1,7 +1,7 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/client";
 import { ConfigError, isRecord } from "@tenon/core";
 import { checkOptions, didYouMean } from "@tenon/core/internal";
-import { HINTS, type hintsOf } from "./hints.ts";
+import { HINTS, hintsOf } from "./hints.ts";
 
 /**
  * Which tools are meant: those whose wire name matches a glob pattern, those with certain hints, or, with several keys,
