@@ -16,7 +16,9 @@ export default defineConfig({
     reporters: ["default", "./test/closing-line.ts"],
     testTimeout: 20_000,
     hookTimeout: 20_000,
-    maxWorkers: 2,
+    maxWorkers: 3,
+    // files share the modules their worker has loaded: to load them for each file takes as long as the tests
+    isolate: false,
     // tests with processes, ports and clocks share a machine with whatever else it does; a second failure is real
     retry: process.env.CI ? 1 : 0,
   },
