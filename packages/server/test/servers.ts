@@ -143,7 +143,7 @@ export async function spawn(file: string, mode: Mode, options: ClientOptions = {
   await client.connect(
     new PacedStdio({
       command: process.execPath,
-      args: ["--conditions=@tenon/source", "--import", "tsx", file],
+      args: [file],
       stderr: "ignore",
     }),
   );

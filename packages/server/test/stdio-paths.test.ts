@@ -9,6 +9,8 @@ import { META, modern, overFetch, type Raw } from "./raw-requests.ts";
 
 type Message = { id?: unknown; method?: string; result?: Record<string, unknown>; error?: { code: number } };
 
+const entry = await program("./paths-stdio.ts", import.meta.url);
+
 /** A server on stdio whose lines are read one by one. */
 class Child {
   readonly process: ChildProcess;
@@ -16,8 +18,7 @@ class Child {
   #wake: (() => void) | undefined;
 
   constructor() {
-    const entry = fileURLToPath(new URL("./paths-stdio.ts", import.meta.url));
-    this.process = spawn(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", entry], {
+    this.process = spawn(process.execPath, [entry], {
       stdio: ["pipe", "pipe", "ignore"],
     });
     createInterface({ input: this.process.stdout as NodeJS.ReadableStream }).on("line", (line) => {

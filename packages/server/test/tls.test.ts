@@ -207,12 +207,12 @@ describe("a certificate that is replaced while the server runs", () => {
   });
 });
 
-describe("a program with --tls-cert and --tls-key", () => {
-  const program = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
+describe("a program with --tls-cert and --tls-key", async () => {
+  const served = await program("./stdio-server.ts", import.meta.url);
   const run = (...flags: string[]) =>
     spawn(
       process.execPath,
-      ["--conditions=@tenon/source", "--import", "tsx", program, "--transport", "http", ...flags],
+      [served, "--transport", "http", ...flags],
       {
         stdio: ["ignore", "pipe", "pipe"],
       },
