@@ -1,6 +1,5 @@
 import { realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { fileURLToPath } from "node:url";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -69,12 +68,7 @@ describe("several servers at once", () => {
 
   it("pass a process its directory and environment, and start it again when it has ended", async () => {
     const cwd = realpathSync(tmpdir());
-    const root = fileURLToPath(new URL("../../../", import.meta.url));
-    const tsx = new URL("node_modules/tsx/dist/loader.mjs", `file://${root}`).href;
-    const [condition = "", flag = "", , script = ""] = math.args;
-    const client = clientOf({
-      math: { ...math, args: [condition, flag, tsx, script], cwd, env: { GREETING: "hello" } },
-    });
+    const client = clientOf({ math: { ...math, cwd, env: { GREETING: "hello" } } });
     expect(await (await tool(client, "environment")).invoke({})).toBe(`${cwd} hello`);
     expect(await (await tool(client, "exit")).invoke({})).toBe("leaving");
     await until(() => client.servers()[0]?.health !== "up");

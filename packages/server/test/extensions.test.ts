@@ -8,7 +8,8 @@ import { createServer, type TenonServer } from "../src/index.ts";
 import { authorize } from "../src/middleware/index.ts";
 import { connect as inMemory } from "../src/testing/index.ts";
 import { audited, connections } from "./extension-server.ts";
-import { connect, type Mode, spawn } from "./servers.ts";
+import { connect, type Mode } from "./servers.ts";
+import { spawn } from "./spawned.ts";
 
 const stdioServer = fileURLToPath(new URL("./extension-server.ts", import.meta.url));
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { program } from "../../../test/programs.ts";
 import type { TenonServer } from "../src/index.ts";
 import { both, comparable, onlyModern } from "./paths-cases.ts";
 import { pathsServer } from "./paths-server.ts";

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { TenonServer } from "../src/index.ts";
 import { type Answer, initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
-import { connect, type Mode, shop, spawn } from "./servers.ts";
+import { connect, type Mode, shop } from "./servers.ts";
+import { spawn } from "./spawned.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 let server: TenonServer;
