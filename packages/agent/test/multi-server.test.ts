@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { type MultiServerConfig, mcpMiddleware } from "../src/index.ts";
 import {
   call,
+  cleanUpAfterEach,
   clientOf,
   GONE,
   math,
@@ -21,6 +22,8 @@ import {
   weatherClient,
 } from "./multi-servers.ts";
 import { callingModel } from "./scripted-model.ts";
+
+cleanUpAfterEach();
 
 describe("several servers at once", () => {
   it("give one agent their tools: a process with every option people write, and an address", async () => {

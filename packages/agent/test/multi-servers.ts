@@ -56,9 +56,12 @@ export function weatherServer(seen: Seen[] = []): TenonServer {
 const cleanups: Array<() => unknown> = [];
 /** Done after the test. */
 export const later = (cleanup: () => unknown) => cleanups.push(cleanup);
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+/** Every file calls this: a hook set here would belong to the first file of a worker only. */
+export function cleanUpAfterEach(): void {
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  });
+}
 
 export const math = {
   command: process.execPath,

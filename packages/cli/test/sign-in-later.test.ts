@@ -8,6 +8,7 @@ import { program } from "../../../test/programs.ts";
 import {
   changeTokens,
   clientOf,
+  closeAfterEach,
   codeOf,
   folder,
   freePort,
@@ -22,6 +23,8 @@ import {
 import { authServer, tenon } from "./tenon.ts";
 
 // After the first sign-in: tokens that end, programs that are started again, servers that are not the one a token is for.
+
+closeAfterEach();
 
 const other = await program("../../client/test/auth-process.ts", import.meta.url);
 

@@ -12,7 +12,8 @@ import { initialize, legacy, META, modern, overSocket, type Raw, sessionOf } fro
 // Nothing of one caller may ever reach another: late notifications, progress, log messages, errors or answers, although all
 // ids and tokens are equal and every third caller leaves at a random moment.
 
-const CALLS = 2_000;
+// few in `npm test`, more where fuzzing is longer
+const CALLS = process.env.TENON_FUZZ_RUNS ? 2_000 : 600;
 const agent = new Agent({ keepAlive: true });
 let server: TenonServer;
 let url: string;
