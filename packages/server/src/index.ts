@@ -27,7 +27,7 @@ export {
   type ExtensionMethod,
   extensionMethod,
 } from "./extension/extensions.ts";
-export type { Caller, ClientDescription, Exchange, ToolContext } from "./handler/context.ts";
+export type { Caller, ClientDescription, ContextLog, Exchange, ToolContext } from "./handler/context.ts";
 export type { PromptMessage, ResourceContents } from "./handler/inner.ts";
 export type { WorkerPoolOptions } from "./handler/workers.ts";
 export type { RunOptions } from "./http/flags.ts";
@@ -35,10 +35,12 @@ export type { FetchOptions, HttpOptions } from "./http/http.ts";
 export type { Listening, ListenOptions } from "./http/listen.ts";
 export type { TlsOptions } from "./http/tls.ts";
 export type { LogEntry, LogLevel } from "./log.ts";
-export type { Middleware, Next, RequestTarget, ServerRequest } from "./middleware/onion.ts";
+export type { Middleware, Next } from "./middleware/onion.ts";
+export type { RequestTarget, ServerRequest } from "./middleware/request.ts";
 export type { ServerOptions } from "./options.ts";
 export type { PageResult } from "./question/pages.ts";
 export { type Answer, type AnswerOf, multi, type Shape } from "./question/question.ts";
 export { openStateKeys } from "./question/seal.ts";
-export { createServer, type TenonServer } from "./server.ts";
+export { createServer } from "./server.ts";
+export type { TenonServer } from "./tenon-server.ts";
 export type { WorkerContext, WorkerFunction } from "./worker-entry.ts";

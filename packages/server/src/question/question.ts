@@ -32,6 +32,14 @@ export type Answer<T> =
   | { readonly action: "decline" }
   | { readonly action: "cancel" };
 
+/** One question of several: a shape, whose message is then its name, or both. */
+export type NamedQuestion = Shape | { readonly message: string; readonly shape: Shape };
+
+/** The answer to a {@link NamedQuestion}. */
+export type AnswerTo<Q> = Q extends { readonly message: string; readonly shape: infer S extends Shape }
+  ? Answer<AnswerOf<S>>
+  : Answer<AnswerOf<Q>>;
+
 /**
  * Several of the given values.
  * @example const answer = await ctx.elicit("Which?", multi(["red", "green"]))
