@@ -40,6 +40,7 @@ describe("the house rules bite", () => {
     ["server imports LangChain", "packages/server/src/framework.ts", "lint/style/noRestrictedImports"],
     ["the command line imports an application", "packages/cli/src/application.ts", "lint/style/noRestrictedImports"],
     ["a package reaches into another's inside", "packages/server/src/inside.ts", "lint/style/noRestrictedImports"],
+    ["a user imports what packages share", "examples/shop/insider.ts", "lint/style/noRestrictedImports"],
     ["two files import each other", "packages/core/src/circle-a.ts", "lint/suspicious/noImportCycles"],
     ["a dependency is not declared", "packages/core/src/undeclared.ts", "lint/correctness/noUndeclaredDependencies"],
     ["a file has more than 500 lines", "packages/core/src/long.ts", "lint/style/noExcessiveLinesPerFile"],
@@ -54,6 +55,11 @@ describe("the repository", () => {
     .split("\n");
   it("names no registry host in its lock file", () => {
     expect(readFileSync(join(root, "package-lock.json"), "utf8")).not.toMatch(/"resolved": "http/);
+  });
+  it("sets hooks only in tests, since what several tests share is loaded once for all files of a worker", () => {
+    const shared = files.filter((file) => /\/test\/.*\.ts$/.test(file) && !file.endsWith(".test.ts"));
+    const hooked = /^(?:afterEach|afterAll|beforeEach|beforeAll|vi\.setConfig)\(/m;
+    expect(shared.filter((file) => hooked.test(readFileSync(join(root, file), "utf8")))).toEqual([]);
   });
   it("switches no test off", () => {
     const off = files

@@ -10,7 +10,8 @@ import { authorize } from "../src/middleware/index.ts";
 import { connect as inMemory } from "../src/testing/index.ts";
 import { audited, connections } from "./extension-server.ts";
 import { initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
-import { connect, type Mode, spawn } from "./servers.ts";
+import { connect, type Mode } from "./servers.ts";
+import { spawn } from "./spawned.ts";
 import { accepts, bearer, createSigner, sign } from "./tokens.ts";
 
 const stdioServer = fileURLToPath(new URL("./extension-server.ts", import.meta.url));

@@ -1,9 +1,8 @@
 import { inspect } from "node:util";
-import { createMemoryStore, type OutcomeStore } from "@tenon/store";
+import { type OutcomeStore, openMemory } from "@tenon/store";
 import { describe, expect, it } from "vitest";
 import { timelyStore } from "../src/handler/within.ts";
-import { createServer, type LogEntry } from "../src/index.ts";
-import type { Middleware } from "../src/middleware/index.ts";
+import { createServer, type LogEntry, type Middleware } from "../src/index.ts";
 import { ask, call, said } from "./ask.ts";
 
 // A handler has a time limit; so has what stands around it. A store, a lifespan or middleware that never answers must not hold
@@ -69,7 +68,7 @@ describe("a store", () => {
   const operations = ["claim", "begin", "record", "renew", "finish", "release", "putBlob", "getBlob"] as const;
   it("has an end for each of its operations", async () => {
     const hung = {
-      ...createMemoryStore(),
+      ...openMemory().outcomes,
       ...Object.fromEntries(operations.map((name) => [name, never])),
     } as OutcomeStore;
     const store = timelyStore(hung, 50);

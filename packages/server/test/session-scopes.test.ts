@@ -20,7 +20,7 @@ beforeAll(async () => {
     name: "bank",
     version: "1",
     logSink: (entry) => logged.push(entry),
-    auth: jwt(accepts(signer, { clockSkewSeconds: 0 })),
+    auth: jwt(accepts(signer, { clockSkewMs: 0 })),
   });
   server.tool("balance", {}, () => "12");
   server.tool(

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createSqliteStore } from "@tenon/store/sqlite";
+import { openSqlite } from "@tenon/store/sqlite";
 import { afterAll, describe, expect, it } from "vitest";
 import { createServer, type TenonServer } from "../src/index.ts";
 import { answering, ask, call, said } from "./ask.ts";
@@ -21,7 +21,7 @@ const key = (byte: string): string => Buffer.alloc(32, byte).toString("base64url
 const done: string[] = [];
 
 function serverOf(name: string, keys: string[]): TenonServer {
-  const store = createSqliteStore(path);
+  const store = openSqlite({ path }).outcomes;
   const server = createServer({ name, version: "1", stateKeys: keys, store, replicas: true, logSink: () => undefined });
   const record = (what: string) => (): string => {
     done.push(`${name} ${what}`);

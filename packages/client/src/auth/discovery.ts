@@ -7,7 +7,7 @@ import {
   type OAuthProtectedResourceMetadata,
   resourceUrlFromServerUrl,
 } from "@modelcontextprotocol/client";
-import { shownValue } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { asAuthError, authError } from "./errors.ts";
 import type { Guard } from "./guard.ts";
 import type { AuthTarget } from "./types.ts";

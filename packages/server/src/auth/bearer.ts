@@ -1,7 +1,7 @@
 import type { Caller } from "../handler/context.ts";
 
 /** Characters of one token: far above what issuers write, far below what is work to read. */
-export const MAX_TOKEN_CHARS = 16 * 1024;
+const MAX_TOKEN_CHARS = 16 * 1024;
 
 /** What a request says about its token (RFC 6750, section 2.1). */
 export type Bearer =

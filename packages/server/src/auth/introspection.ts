@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { readClaims } from "./claims.ts";
 import { invalidToken, unavailable } from "./errors.ts";
 import { fetchJson } from "./fetch-json.ts";
@@ -40,7 +41,7 @@ function issuerNamedIn(token: string): string | undefined {
 }
 
 /**
- * Asks the issuer about each token (RFC 7662), at most once in `cacheSeconds`: for tokens that are no JWTs, and where a revoked
+ * Asks the issuer about each token (RFC 7662), at most once in `cacheTtlMs`: for tokens that are no JWTs, and where a revoked
  * token must end soon. A JWT that names another issuer is refused without asking. The answer must say `active` and name this server in `aud`.
  *
  * @throws ConfigError without an audience, an issuer, an address or credentials

@@ -26,7 +26,8 @@ export interface ScopeRefusals {
 type MetadataUrl = () => string | undefined;
 
 function* requestsOf(body: unknown): Generator<{ id: unknown; method: string; params: Record<string, unknown> }> {
-  for (const message of Array.isArray(body) ? (body as unknown[]) : [body]) {
+  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
+  for (const message of messages) {
     if (!isRecord(message) || typeof message.method !== "string") continue;
     yield { id: message.id, method: message.method, params: isRecord(message.params) ? message.params : {} };
   }

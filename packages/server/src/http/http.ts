@@ -12,7 +12,6 @@ import {
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
 import { callerKey } from "../auth/caller.ts";
-import { endingWith } from "../auth/ending.ts";
 import { type AuthFront, createFront } from "../auth/front.ts";
 import { type Admitted, createGate, type Verdict } from "../auth/gate.ts";
 import { createScopeRefusals, viewerOf } from "../auth/scope-refusals.ts";
@@ -27,10 +26,12 @@ import { createShares, withoutHidden } from "../dispatch/subscriptions.ts";
 import type { Caller } from "../handler/context.ts";
 import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import { preflight, readableBy } from "./cors.ts";
+import { endingWith } from "./ending.ts";
 import { noteRemoteAddress } from "./remote-address.ts";
 import { scopesOf } from "./scope-check.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits, type SessionRequest } from "./sessions.ts";
 
+/** Who may reach the endpoint over HTTP, and how much of it. */
 export interface HttpOptions {
   /** Host names (without port) a request may be addressed to, against DNS rebinding. Default: the loopback names. */
   allowedHosts?: readonly string[];
@@ -50,6 +51,7 @@ export interface HttpOptions {
   maxBodyBytes?: number;
   /** Milliseconds a client may take to send one request. Default 30,000. */
   requestTimeoutMs?: number;
+  /** Sessions of the older revision. */
   sessions?: Partial<SessionLimits>;
 }
 
@@ -65,7 +67,7 @@ export interface FetchOptions {
 }
 
 /** What is known of a request that came through `listen`. */
-export interface Arrival extends FetchOptions {
+interface Arrival extends FetchOptions {
   /** What the fast path found out about its token. */
   verdict?: Verdict | undefined;
   /** Path of the endpoint. */
@@ -107,6 +109,13 @@ function rpcError(status: number, code: number, message: string, more: { headers
 function authOf(caller: Caller | undefined): AuthInfo | undefined {
   if (!caller) return undefined;
   return { token: "", clientId: caller.clientId ?? "", scopes: [...caller.scopes], extra: { caller } };
+}
+
+/** On 2025-11-25 an answer is JSON or a stream as the call needs it, and a client says that it takes both. */
+function acceptRefusal(accept: string | undefined): string | undefined {
+  if (accept?.includes("application/json") && accept.includes("text/event-stream")) return undefined;
+  const given = accept === undefined ? "there was no Accept header" : `it was ${JSON.stringify(accept.slice(0, 200))}`;
+  return `Accept must name both application/json and text/event-stream; ${given}`;
 }
 
 /** A body with its parameters read; of a batch, one that is refused is left to the protocol layer with the rest. */
@@ -212,6 +221,8 @@ export function createHttpSide(
       mcpNameHeader: header("mcp-name"),
       body,
     });
+    const unacceptable = outcome.kind === "legacy" ? acceptRefusal(header("accept")) : undefined;
+    if (unacceptable !== undefined) return rpcError(406, -32000, unacceptable);
     const authInfo = authOf(caller);
     const session = outcome.kind === "legacy" ? header("mcp-session-id") : undefined;
     // in a session of another caller nothing is there to be refused

@@ -9,6 +9,7 @@ import { callerKey } from "../auth/caller.ts";
 import type { Viewer } from "../definition/access.ts";
 import type { Caller } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";
+import { endingWith } from "./ending.ts";
 import { SessionEvents } from "./event-store.ts";
 import { createSessionCalls, hasAll, type SessionCalls } from "./session-calls.ts";
 
@@ -28,10 +29,10 @@ export interface SessionLimits {
   /** Sessions at once; one more closes the one idle longest of whoever has most of them. Default 1,000. */
   max: number;
   /** Milliseconds without a request until a session is closed. Default 30 minutes. */
-  idleMs: number;
+  idleTimeoutMs: number;
 }
 
-export const SESSION_LIMITS: SessionLimits = { max: 1_000, idleMs: 30 * 60_000 };
+export const SESSION_LIMITS: SessionLimits = { max: 1_000, idleTimeoutMs: 30 * 60_000 };
 
 /** A request of a session. */
 export interface SessionRequest {
@@ -43,29 +44,6 @@ export interface SessionRequest {
   readonly authInfo: AuthInfo | undefined;
   /** Words the refusal of a token with fewer scopes than what it asks for was made with. */
   readonly narrower: (needed: readonly string[]) => Response;
-}
-
-/** Calls `ended` once when the stream is read to its end, cut off or broken. */
-function watchEnd(body: ReadableStream<Uint8Array>, ended: () => void): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read();
-        if (done) {
-          ended();
-          controller.close();
-        } else controller.enqueue(value);
-      } catch (error) {
-        ended();
-        controller.error(error);
-      }
-    },
-    async cancel(reason) {
-      ended();
-      await reader.cancel(reason).catch(() => undefined); // the transport closed it first
-    },
-  });
 }
 
 /** Sessions of the 2025-11-25 revision: one protocol instance each, so that a question can be pushed into a running call. */
@@ -81,7 +59,7 @@ export class LegacySessions {
     this.#connect = connect;
     this.#limits = limits;
     this.#log = log;
-    this.#reaper = setInterval(() => this.#reap(), Math.min(60_000, limits.idleMs));
+    this.#reaper = setInterval(() => this.#reap(), Math.min(60_000, limits.idleTimeoutMs));
     this.#reaper.unref();
   }
 
@@ -113,10 +91,7 @@ export class LegacySessions {
     session.lastUsed = Date.now();
     session.inFlight += 1;
     if (request.method === "GET") listeners.add(viewer);
-    let open = true;
     const ended = (): void => {
-      if (!open) return;
-      open = false;
       session.inFlight -= 1;
       session.lastUsed = Date.now();
       listeners.delete(viewer);
@@ -127,11 +102,9 @@ export class LegacySessions {
         ...(authInfo && { authInfo }),
       });
       if (!response.ok) calls.refused(body);
-      if (response.body && response.headers.get("content-type")?.startsWith("text/event-stream")) {
-        return new Response(watchEnd(response.body, ended), { status: response.status, headers: response.headers });
-      }
-      ended();
-      return response;
+      const watched = endingWith(response, () => ended);
+      if (watched === response) ended();
+      return watched;
     } catch (error) {
       calls.refused(body);
       ended();
@@ -182,7 +155,7 @@ export class LegacySessions {
   }
 
   #reap(): void {
-    const oldest = Date.now() - this.#limits.idleMs;
+    const oldest = Date.now() - this.#limits.idleTimeoutMs;
     for (const [id, session] of this.#sessions) {
       if (session.inFlight === 0 && session.lastUsed < oldest) this.#drop(id, session);
     }
