@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { legacyHandler, listen } from "../../test/servers.ts";
 import { clientOf, type Shop, shop } from "../../test/shop.ts";
+import { stubHttp } from "../../test/stub/index.ts";
 import {
   type CallOptions,
   createClient,
@@ -25,6 +26,29 @@ describe("cache", () => {
     expect(text(await client.callTool("s", "look", { a: 1, b: { c: 2, d: 3 } }))).toBe("run 1");
     expect(text(await client.callTool("s", "look", { b: { d: 3, c: 2 }, a: 1 }))).toBe("run 1");
     expect(text(await client.callTool("s", "look", { a: 2 }))).toBe("run 2");
+  });
+
+  it("gives a result that is nested too deeply to keep, and asks for it again", async () => {
+    const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    let calls = 0;
+    const server = await stubHttp({
+      onHttp: (_, res, body) => {
+        const { id, method } = body === "" ? {} : JSON.parse(body);
+        const list =
+          '{"tools":[{"name":"t","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}],"resultType":"complete","ttlMs":60000,"cacheScope":"private"}';
+        if (method !== "tools/list" && method !== "tools/call") return undefined;
+        if (method === "tools/call") calls += 1;
+        const result =
+          method === "tools/list" ? list : `{"content":[],"structuredContent":{"n":${deep}},"resultType":"complete"}`;
+        res.writeHead(200, { "content-type": "application/json" });
+        res.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
+        return true;
+      },
+    });
+    onTestFinished(() => server.close());
+    await using client = createClient({ servers: { s: server.config }, interceptors: [cache({ ttlMs: 60_000 })] });
+    for (let i = 0; i < 2; i++) expect((await client.callTool("s", "t")).isError).toBe(false);
+    expect(calls).toBe(2);
   });
 
   it("keeps nothing of other tools, of errors, and of tools nobody lists", async () => {

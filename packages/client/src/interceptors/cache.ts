@@ -51,6 +51,15 @@ async function isReadOnly(request: ToolCallRequest): Promise<boolean> {
   return tool?.annotations.readOnlyHint === true;
 }
 
+/** The JSON of a result; undefined where it is nested deeper than can be written: it arrived, and is nothing to keep. */
+function written(result: unknown): string | undefined {
+  try {
+    return JSON.stringify(result);
+  } catch {
+    return undefined;
+  }
+}
+
 /** A result of one's own from its JSON, so that nobody can change what others get. */
 function revive(json: string): ToolResult {
   const result = JSON.parse(json) as ToolResult; // written from one below
@@ -111,7 +120,7 @@ export function cache(options: CacheOptions): AnyInterceptor {
     try {
       const outcome = await next(request);
       const keep = isToolResult(outcome) && !outcome.isError && !hasAsked(request.runtime);
-      const json = keep ? JSON.stringify(outcome) : undefined;
+      const json = keep ? written(outcome) : undefined;
       // one result must not take the place of all others
       if (json !== undefined && json.length <= maxChars / 4) shelf.set(place, json, json.length, ttlMs);
       land(json);
