@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { keepNewest, readBounded } from "./index.ts";
+import { keepNewest, readBounded } from "./bounds.ts";
 
 describe("what is kept of the newest", () => {
   it("loses the oldest first, and what is set again counts as new", () => {

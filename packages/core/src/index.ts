@@ -1,4 +1,4 @@
-export { keepNewest, readBounded } from "./bounds.ts";
+export { keepNewest } from "./bounds.ts";
 export {
   AuthError,
   ConfigError,

@@ -27,7 +27,7 @@ export {
   type ExtensionMethod,
   extensionMethod,
 } from "./extension/extensions.ts";
-export type { Caller, ClientDescription, Exchange, ToolContext } from "./handler/context.ts";
+export type { Caller, ClientDescription, ContextLog, Exchange, ToolContext } from "./handler/context.ts";
 export type { PromptMessage, ResourceContents } from "./handler/inner.ts";
 export type { WorkerPoolOptions } from "./handler/workers.ts";
 export type { RunOptions } from "./http/flags.ts";
@@ -41,5 +41,6 @@ export type { ServerOptions } from "./options.ts";
 export type { PageResult } from "./question/pages.ts";
 export { type Answer, type AnswerOf, multi, type Shape } from "./question/question.ts";
 export { openStateKeys } from "./question/seal.ts";
-export { createServer, type TenonServer } from "./server.ts";
+export { createServer } from "./server.ts";
+export type { TenonServer } from "./tenon-server.ts";
 export type { WorkerContext, WorkerFunction } from "./worker-entry.ts";

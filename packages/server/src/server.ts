@@ -1,5 +1,6 @@
 import { checkOptions } from "@tenon/core/internal";
 import { openMemory } from "@tenon/store";
+import { checkCaller } from "./auth/caller.ts";
 import { READING_RULES } from "./definition/arguments.ts";
 import { createCacheHints } from "./definition/cache.ts";
 import { createDefining, type Defining, registerHome } from "./definition/defining.ts";
@@ -8,63 +9,24 @@ import { MAX_RESULT_BYTES } from "./definition/result.ts";
 import { createScopes } from "./definition/scopes.ts";
 import { HANDLER_TIMEOUT_MS } from "./definition/time-limit.ts";
 import type { Service } from "./dispatch/dispatch.ts";
-import { createBus, type Notifier } from "./dispatch/notify.ts";
+import { createBus } from "./dispatch/notify.ts";
 import { createPaging } from "./dispatch/paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./dispatch/protocol.ts";
-import { createExtensions, type Extension } from "./extension/extensions.ts";
+import { createExtensions } from "./extension/extensions.ts";
 import { createWorkers } from "./handler/workers.ts";
-import type { RunOptions } from "./http/flags.ts";
-import type { FetchOptions, HttpSide } from "./http/http.ts";
-import type { Listening, ListenOptions } from "./http/listen.ts";
+import type { HttpSide } from "./http/http.ts";
 import { runIfEntry } from "./http/run.ts";
 import { createLog, logLevelOf } from "./log.ts";
 import type { Middleware } from "./middleware/onion.ts";
 import { checkReplicas, checkServerOptions, type ServerOptions } from "./options.ts";
-import { completePage, type PageResult } from "./question/pages.ts";
+import { completePage } from "./question/pages.ts";
 import { createSeal } from "./question/seal.ts";
 import { openStdio } from "./stdio/stdio.ts";
+import type { TenonServer } from "./tenon-server.ts";
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
 const PAGE_WAIT_MS = 20_000;
 const SPILL_BYTES = 64 * 1024;
-
-/** A server: define first, then serve over any number of transports at once. */
-export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
-  /** As given to `createServer`. */
-  readonly name: string;
-  /**
-   * Offers an extension of the protocol: its capability is advertised and its methods are answered on every transport.
-   * @throws ConfigError for a malformed or taken id, or a method that is taken or belongs to the protocol
-   * @example server.extension({ id: "com.example/audit", methods: { "audit/list": { handler: () => ({ entries: [] }) } } })
-   */
-  extension(extension: Extension): this;
-  /** Answers one HTTP request: the seam for tests and other frameworks. Checks Host and Origin. */
-  fetch(request: Request, options?: FetchOptions): Promise<Response>;
-  /**
-   * Listens on a port or a unix socket.
-   * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for options that cannot be used, such as `"tls"`
-   */
-  listen(options?: ListenOptions): Promise<Listening>;
-  /** Serves standard input and output; resolves when the client closes its end. */
-  stdio(): Promise<void>;
-  /**
-   * Serves when the given module is the program's entry, does nothing when it was imported: stdio by default, or what flags
-   * (`--transport http --port 8030`) and options say.
-   */
-  run(meta: ImportMeta, options?: RunOptions): Promise<void>;
-  /**
-   * Reports that the person has done on a page what `ctx.elicitUrl` sent them there for: to be called by the page's back end,
-   * here or in any process with the same store.
-   * @param id what the page was opened with
-   * @throws TenonError `code: "unknown_elicitation"`, AuthError `code: "foreign_elicitation"`
-   */
-  completeElicitation(id: string, result?: PageResult): Promise<void>;
-  /** Tells clients that asked for it, of both eras and on every transport, that a list or a resource changed. */
-  readonly notify: Notifier;
-  /** Stops everything this server opened. Safe to call twice. */
-  close(): Promise<void>;
-  [Symbol.asyncDispose](): Promise<void>;
-}
 
 /**
  * Makes a server that speaks both protocol eras from one set of definitions.
@@ -149,17 +111,22 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     notify: bus.notify,
     // nothing but these: what else the HTTP side may be told is between it and `listen`
-    fetch: async (request, { caller, remoteAddress } = {}) =>
-      (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress }),
+    fetch: async (request, { caller, remoteAddress } = {}) => {
+      if (caller) checkCaller(caller);
+      return (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress });
+    },
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
       await service.lifespan();
-      const [side, { clearTextWarning, listen }, { createFastListener }] = await Promise.all([
+      const [side, { clearTextWarning, listen }, { createFastListener }, { noAuthWarning }] = await Promise.all([
         httpSide(),
         import("./http/listen.ts"),
         import("./fast/listener.ts"),
+        import("./http/scope-check.ts"),
       ]);
-      const warning = options.auth && clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource);
+      const warning = options.auth
+        ? clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource)
+        : noAuthWarning(registry);
       if (warning !== undefined) log("warning", warning);
       const identity = identityOf(introduction);
       const listening = await listen(

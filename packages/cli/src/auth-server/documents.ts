@@ -1,4 +1,5 @@
-import { isRecord, keepNewest, messageOf, readBounded } from "@tenon/core";
+import { isRecord, keepNewest, messageOf } from "@tenon/core";
+import { readBounded } from "@tenon/core/internal";
 import type { ClientMetadata } from "oidc-provider";
 
 const LOOPBACK = /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?(\/[^?#\s\\]*)$/;

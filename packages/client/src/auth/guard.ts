@@ -2,8 +2,8 @@ import { type LookupAddress, type LookupOptions, lookup as lookUp } from "node:d
 import type { LookupFunction } from "node:net";
 import { rootCertificates } from "node:tls";
 import type { FetchLike } from "@modelcontextprotocol/client";
-import { type AuthError, isLoopback, readBounded, TenonError } from "@tenon/core";
-import { shownValue } from "@tenon/core/internal";
+import { type AuthError, isLoopback, TenonError } from "@tenon/core";
+import { readBounded, shownValue } from "@tenon/core/internal";
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent, request } from "undici";
 import { refusalCode } from "../connection/failure.ts";
 import { parseUrl, shownAddress } from "../connection/place.ts";
@@ -118,7 +118,7 @@ export function createGuard({ server, config, signal: closing }: AuthTarget, opt
     try {
       const { statusCode, headers, body } = await request(url, {
         dispatcher,
-        method: (init.method ?? "GET") as Dispatcher.HttpMethod, // the SDK's methods
+        method: init.method ?? "GET",
         headers: { "user-agent": "tenon", ...Object.fromEntries(new Headers(init.headers)) },
         body: init.body === undefined || init.body === null ? null : String(init.body), // texts and URLSearchParams
         signal: AbortSignal.any(signals),

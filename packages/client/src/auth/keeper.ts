@@ -5,12 +5,12 @@ import { type AuthError, isRecord, TenonError } from "@tenon/core";
 import { shownValue } from "@tenon/core/internal";
 import { type Discovered, discover, discoverIssuer } from "./discovery.ts";
 import { openDpop } from "./dpop.ts";
-import { authError, oauthErrorOf } from "./errors.ts";
+import { authError, oauthErrorOf, saidOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
 import { presenter } from "./present.ts";
 import { MAX_STEP_UPS, StepUps } from "./step-up.ts";
-import { readTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
+import { isTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
 import type { Auth, AuthKind, AuthSession, AuthTarget, Credential, RefusedRequest } from "./types.ts";
 
 /** Milliseconds before its end that a token is renewed; half its life for a short one. */
@@ -100,12 +100,13 @@ class Keeper implements AuthSession {
     return this.#dpop !== undefined && observe(this.#dpop, answer, url);
   }
 
-  async refused({ status, challenge, token }: RefusedRequest, times: number): Promise<void> {
+  async refused(request: RefusedRequest, times: number): Promise<void> {
+    const { status, challenge, token } = request;
     const known = this.#shared.tokens.get(this.#url);
     // somebody else has a newer one since this request went out
     if (known && known.accessToken !== token && times <= MAX_STEP_UPS) return;
     if (status === 403) this.#stepUps.check(challenge.scope, known, times);
-    else if (times > 1) throw this.#invalidToken();
+    else if (times > 1) throw this.#invalidToken(request);
     await this.#shared.flights.join(this.#server, this.#url, this.#target.signal, async (signal) => {
       const stored = await this.#load();
       if (stored && stored.accessToken !== token && !isDue(stored.expiresAt)) return;
@@ -137,20 +138,26 @@ class Keeper implements AuthSession {
     return JSON.stringify([this.#source.kind, this.#source.bound ?? "", issuer, resource]);
   }
 
-  #invalidToken(): AuthError {
+  #invalidToken(request: RefusedRequest): AuthError {
     const todo = this.#source.interactive
       ? "sign in as somebody who may use it, or ask who runs it"
       : "check that this client is known there and may use it";
-    return authError(this.#server, "invalid_token", `it refuses a token that was just made for it; ${todo}`, {
-      data: { status: 401 },
-    });
+    return authError(
+      this.#server,
+      "invalid_token",
+      `it refuses a token that was just made for it${saidOf(request)}; ${todo}`,
+      {
+        data: { status: 401 },
+      },
+    );
   }
 
   async #load(): Promise<TokenSet | undefined> {
     const { store } = this.#source;
     const last = await store.get(storeKeys.server(this.#owner, this.#url));
     if (!isRecord(last) || typeof last.issuer !== "string" || typeof last.resource !== "string") return undefined;
-    const tokens = readTokenSet(await store.get(storeKeys.tokens(this.#owner, last.issuer, last.resource)));
+    const kept = await store.get(storeKeys.tokens(this.#owner, last.issuer, last.resource));
+    const tokens = isTokenSet(kept) ? kept : undefined;
     if (tokens) this.#shared.tokens.set(this.#url, tokens);
     else this.#shared.tokens.delete(this.#url);
     return tokens;

@@ -1,7 +1,7 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/client";
 import { ConfigError, isRecord } from "@tenon/core";
 import { checkOptions, didYouMean } from "@tenon/core/internal";
-import { HINTS, type Hints, hintsOf } from "./hints.ts";
+import { HINTS, hintsOf } from "./hints.ts";
 
 /**
  * Which tools are meant: those whose wire name matches a glob pattern, those with certain hints, or, with several keys,
@@ -127,7 +127,7 @@ export async function makeFilter(selection: ToolSelection): Promise<ToolFilter |
     // a tool's name is no path: a star crosses slashes and dots
     const named = name === undefined ? () => true : picomatch(name, { bash: true, dot: true });
     const wanted = HINTS.flatMap((hint) => {
-      const value = (hints as Partial<Hints>)[hint]; // what is left beside the name
+      const value = hints[hint];
       return value === undefined ? [] : [[hint, value] as const];
     });
     const test = (tool: Filterable) => {

@@ -1,4 +1,5 @@
-import { codeOf, readBounded } from "@tenon/core";
+import { codeOf } from "@tenon/core";
+import { readBounded } from "@tenon/core/internal";
 import { unavailable } from "./errors.ts";
 
 /** How much of an answer is read, and for how long it is waited for. */

@@ -64,7 +64,7 @@ describe("rateLimit", () => {
       .prompt("p", {}, () => "p");
     expect(said(await call(server, "t", {}, { era, caller: alice }))).toBe("done");
     const refused = await call(server, "t", {}, { era, caller: alice });
-    expect(said(refused)).toMatch(/^Too many requests: 1 in 60 s are allowed; try again in (60|59) s$/);
+    expect(said(refused)).toMatch(/^Too many requests: 1 in 60 s are allowed; try again in [1-9]\d? s$/);
     expect(refused.result).toMatchObject({
       isError: true,
       structuredContent: { code: "rate_limited", retryAfterMs: expect.any(Number) },

@@ -56,7 +56,8 @@ function withLegalNames(flat: Flat): { schema: Flat; wireNames: ReadonlyMap<stri
 
 /** The given schema itself where it needed no change. */
 function sameOr(given: unknown, made: Flat): JsonObject {
-  const changed = made as JsonObject; // what was built from JSON is JSON
+  // what was given and what was built from it are JSON
+  const changed = made as JsonObject;
   try {
     return canonicalJson(given) === canonicalJson(made) ? (given as JsonObject) : changed;
   } catch {
