@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import SlowFirst from "./test/slow-first.ts";
 
 // Vite and Node add "import" and "require" themselves: "import" forced on a require breaks pg
 const conditions = ["@tenon/source", "node", "module", "default"];
@@ -13,11 +14,16 @@ export default defineConfig({
       "examples/**/*.test.ts",
       "test/**/*.test.ts",
     ],
+    globalSetup: ["./test/programs.ts"],
     reporters: ["default", "./test/closing-line.ts"],
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
-    maxWorkers: 2,
-    // tests with processes, ports and clocks share a machine with whatever else it does; a second failure is real
-    retry: process.env.CI ? 1 : 0,
+    // they end what hangs; what starts programs takes long where much else runs
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // twice the processors of a small machine: many tests wait, for a process or for a clock
+    maxWorkers: 4,
+    maxConcurrency: 3,
+    // files share the modules their worker has loaded: to load them for each file takes as long as the tests
+    isolate: false,
+    sequence: { sequencer: SlowFirst },
   },
 });

@@ -56,6 +56,11 @@ describe("the repository", () => {
   it("names no registry host in its lock file", () => {
     expect(readFileSync(join(root, "package-lock.json"), "utf8")).not.toMatch(/"resolved": "http/);
   });
+  it("sets hooks only in tests, since what several tests share is loaded once for all files of a worker", () => {
+    const shared = files.filter((file) => /\/test\/.*\.ts$/.test(file) && !file.endsWith(".test.ts"));
+    const hooked = /^(?:afterEach|afterAll|beforeEach|beforeAll|vi\.setConfig)\(/m;
+    expect(shared.filter((file) => hooked.test(readFileSync(join(root, file), "utf8")))).toEqual([]);
+  });
   it("switches no test off", () => {
     const off = files
       .filter((file) => file.endsWith(".test.ts"))

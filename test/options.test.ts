@@ -30,7 +30,7 @@ import { skills } from "@tenon/server/skills";
 import { connect } from "@tenon/server/testing";
 import { openMemory } from "@tenon/store";
 import { openPostgres } from "@tenon/store/postgres";
-import { openSqlite } from "@tenon/store/sqlite";
+import { openSqlite, openSqliteFile } from "@tenon/store/sqlite";
 import { describe, expect, it, vi } from "vitest";
 import { readSurface } from "../scripts/surface.ts";
 
@@ -50,6 +50,7 @@ const multi = (connection: object) => new MultiServerMCPClient({ mcpServers: { s
 /** Hands each kind of options, wrong, to whoever takes it. */
 const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/store MemoryOptions": openMemory,
+  "@tenon/store/sqlite SqliteFileOptions": (given) => openSqliteFile(":memory:", given),
   "@tenon/store/sqlite SqliteOptions": openSqlite,
   "@tenon/store/postgres PostgresOptions": openPostgres,
   "@tenon/server CacheHint": (given) => server().resource("a://b", { cache: given }, () => ""),

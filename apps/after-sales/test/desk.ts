@@ -4,16 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
 
 export const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 export const ENTRY = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 /** A place in source code, which no person should ever see. */
 const STACK = /\n\s+at .*:\d+:\d+/;
 const WAIT_MS = 30_000;
-
-// starting real programs takes seconds on a busy machine
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 // the program under test is the built one: builds it when the sources changed, one process at a time
 const built = spawnSync(process.execPath, [join(ROOT, "scripts/with-build.mjs")], { encoding: "utf8" });

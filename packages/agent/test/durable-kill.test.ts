@@ -1,15 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import { createServer } from "@tenon/server";
-import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { program } from "../../../test/programs.ts";
 import { runInteractive } from "../src/index.ts";
 import { type Job, openSaver, POINTS, type Point, type SaverAt, startAgent, yes } from "./killed-agent.ts";
 
@@ -17,26 +16,7 @@ const database = process.env.TENON_TEST_DATABASE_URL;
 const schema = `tenon_kill_${process.pid}`;
 const folder = mkdtempSync(join(tmpdir(), "tenon-kill-"));
 const effects = join(folder, "refunds.txt");
-const program = join(folder, "killed-agent.mjs");
-
-/** One file of everything the process loads: it starts in a third of a second instead of two, and there are many. */
-async function bundle(): Promise<void> {
-  const modules = fileURLToPath(new URL("../../../node_modules", import.meta.url));
-  symlinkSync(modules, join(folder, "node_modules"), "dir"); // for what is not bundled
-  await build({
-    entryPoints: [fileURLToPath(new URL("killed-agent.ts", import.meta.url))],
-    outfile: program,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    conditions: ["@tenon/source"],
-    external: ["better-sqlite3", "pg", "pg-native"],
-    banner: {
-      js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);',
-    },
-    logLevel: "error",
-  });
-}
+const killed = await program("./killed-agent.ts", import.meta.url);
 
 let shop: Awaited<ReturnType<typeof startShop>>;
 /** Runs when a refund was made, before its answer leaves. */
@@ -71,7 +51,6 @@ async function startShop() {
 
 beforeAll(async () => {
   writeFileSync(effects, "");
-  await bundle();
   shop = await startShop();
   if (database) {
     const saver = PostgresSaver.fromConnString(database, { schema });
@@ -94,7 +73,7 @@ afterAll(async () => {
 /** Runs the job in a process of its own; how that ended, and what it said. */
 async function runKilled(job: Job): Promise<{ signal: string | null; said: string }> {
   const env = { ...process.env, TENON_KILLED_AGENT: JSON.stringify(job) };
-  const child = spawn(process.execPath, [program], { env, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(process.execPath, [killed], { env, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   child.stderr.on("data", (chunk: Buffer) => {
     said += chunk.toString();

@@ -4,7 +4,9 @@ import { jwt } from "@tenon/server/auth";
 import { createSigningKey, publicJwks, signToken } from "@tenon/server/development";
 import { expect, it } from "vitest";
 import { MultiServerMCPClient } from "../src/index.ts";
-import { later } from "./multi-servers.ts";
+import { cleanUpAfterEach, later } from "./multi-servers.ts";
+
+cleanUpAfterEach();
 
 it("signs in to its servers with an auth of @tenon/client/auth, and says so where it does not", async () => {
   const key = await createSigningKey();

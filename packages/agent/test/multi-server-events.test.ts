@@ -1,7 +1,9 @@
 import { createServer } from "@tenon/server";
 import { describe, expect, it } from "vitest";
 import { type MultiServerConfig, MultiServerMCPClient } from "../src/index.ts";
-import { clientOf, later, math, tool, until, weatherClient } from "./multi-servers.ts";
+import { cleanUpAfterEach, clientOf, later, math, tool, until, weatherClient } from "./multi-servers.ts";
+
+cleanUpAfterEach();
 
 describe("events", () => {
   it("tell progress with its call, and log messages with their server", async () => {

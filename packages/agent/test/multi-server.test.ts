@@ -1,6 +1,5 @@
 import { realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { fileURLToPath } from "node:url";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -10,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { type MultiServerConfig, mcpMiddleware } from "../src/index.ts";
 import {
   call,
+  cleanUpAfterEach,
   clientOf,
   GONE,
   math,
@@ -22,6 +22,8 @@ import {
   weatherClient,
 } from "./multi-servers.ts";
 import { callingModel } from "./scripted-model.ts";
+
+cleanUpAfterEach();
 
 describe("several servers at once", () => {
   it("give one agent their tools: a process with every option people write, and an address", async () => {
@@ -69,12 +71,7 @@ describe("several servers at once", () => {
 
   it("pass a process its directory and environment, and start it again when it has ended", async () => {
     const cwd = realpathSync(tmpdir());
-    const root = fileURLToPath(new URL("../../../", import.meta.url));
-    const tsx = new URL("node_modules/tsx/dist/loader.mjs", `file://${root}`).href;
-    const [condition = "", flag = "", , script = ""] = math.args;
-    const client = clientOf({
-      math: { ...math, args: [condition, flag, tsx, script], cwd, env: { GREETING: "hello" } },
-    });
+    const client = clientOf({ math: { ...math, cwd, env: { GREETING: "hello" } } });
     expect(await (await tool(client, "environment")).invoke({})).toBe(`${cwd} hello`);
     expect(await (await tool(client, "exit")).invoke({})).toBe("leaving");
     await until(() => client.servers()[0]?.health !== "up");

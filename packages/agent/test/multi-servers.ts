@@ -1,8 +1,8 @@
-import { fileURLToPath } from "node:url";
 import type { ToolMessage } from "@langchain/core/messages";
 import { audio, content, createServer, file, image, link, type TenonServer, ToolError, text } from "@tenon/server";
 import { afterEach, expect } from "vitest";
 import { z } from "zod";
+import { program } from "../../../test/programs.ts";
 import { type Connection, type MultiServerConfig, MultiServerMCPClient } from "../src/index.ts";
 
 /** One red pixel. */
@@ -56,13 +56,16 @@ export function weatherServer(seen: Seen[] = []): TenonServer {
 const cleanups: Array<() => unknown> = [];
 /** Done after the test. */
 export const later = (cleanup: () => unknown) => cleanups.push(cleanup);
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+/** Every file calls this: a hook set here would belong to the first file of a worker only. */
+export function cleanUpAfterEach(): void {
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  });
+}
 
 export const math = {
   command: process.execPath,
-  args: ["--conditions=@tenon/source", "--import", "tsx", fileURLToPath(new URL("./math-server.ts", import.meta.url))],
+  args: [await program("./math-server.ts", import.meta.url)],
   connectTimeoutMs: 60_000,
 } satisfies Connection;
 /** Nothing listens there: the port of a server that is gone. */

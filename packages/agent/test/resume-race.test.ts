@@ -2,16 +2,18 @@ import { type ChildProcess, fork } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { program } from "../../../test/programs.ts";
 import type { Order, Report } from "./resumer.ts";
 
 const ROUNDS = 50;
 const LIMIT_MS = 30_000;
 const folder = mkdtempSync(join(tmpdir(), "tenon-resume-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const resumer = await program("./resumer.ts", import.meta.url);
 
 /** A process that resumes threads, as the test sees it. */
 interface Resumer {
@@ -22,8 +24,7 @@ interface Resumer {
 }
 
 function start(...args: string[]): Resumer {
-  const file = fileURLToPath(new URL("./resumer.ts", import.meta.url));
-  const child: ChildProcess = fork(file, args, { execArgv: ["--conditions=@tenon/source", "--import", "tsx"] });
+  const child: ChildProcess = fork(resumer, args, { execArgv: [] });
   const heard: Report[] = [];
   let listener: ((report: Report) => void) | undefined;
   const tellListener = (report: Report): void => {

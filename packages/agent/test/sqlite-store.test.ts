@@ -1,15 +1,16 @@
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { InMemoryStore } from "@langchain/langgraph";
 import { PostgresStore } from "@langchain/langgraph-checkpoint-postgres/store";
 import { createAgent, HumanMessage, type ToolRuntime, tool } from "langchain";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
+import { program } from "../../../test/programs.ts";
 import { SqliteStore } from "../src/sqlite-store/sqlite-store.ts";
 import { callingModel } from "./scripted-model.ts";
 import { storeSuite } from "./store-suite.ts";
@@ -65,15 +66,10 @@ describe("SqliteStore", () => {
 
   it("is shared by processes that open it at the same time", async () => {
     const path = file(`shared-${randomUUID()}.db`);
-    const module = fileURLToPath(new URL("../src/sqlite-store/sqlite-store.ts", import.meta.url));
-    const script = `import { SqliteStore } from ${JSON.stringify(module)};
-      const store = new SqliteStore(${JSON.stringify(path)});
-      for (let i = 0; i < 20; i++) await store.put(["n", String(process.pid)], "k" + i, { i });
-      store.stop();`;
-    const args = ["--conditions=@tenon/source", "--import", "tsx", "--input-type=module", "-e", script];
-    const shell = Array.from({ length: 3 }, () => `"${process.execPath}" ${args.map((arg) => `'${arg}'`).join(" ")} &`);
-    const { stderr } = spawnSync("sh", ["-c", `${shell.join("\n")}\nwait`], { encoding: "utf8", timeout: 60_000 });
-    expect(stderr).toBe("");
+    const writer = await program("./store-writer.ts", import.meta.url);
+    const write = () => promisify(execFile)(process.execPath, [writer, path], { timeout: 60_000 });
+    const said = await Promise.all([write(), write(), write()]);
+    expect(said.map(({ stderr }) => stderr)).toEqual(["", "", ""]);
     await using store = new SqliteStore(path);
     expect(await store.search(["n"], { limit: 100 })).toHaveLength(60);
     expect(await store.listNamespaces({ prefix: ["n"] })).toHaveLength(3);

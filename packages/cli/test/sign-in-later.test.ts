@@ -1,13 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { bearer, fileTokenStore, oauth } from "@tenon/client/auth";
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
+import { program } from "../../../test/programs.ts";
 import {
   changeTokens,
   clientOf,
+  closeAfterEach,
   codeOf,
   folder,
   freePort,
@@ -23,12 +24,13 @@ import { authServer, tenon } from "./tenon.ts";
 
 // After the first sign-in: tokens that end, programs that are started again, servers that are not the one a token is for.
 
-const program = fileURLToPath(new URL("../../client/test/auth-process.ts", import.meta.url));
+closeAfterEach();
+
+const other = await program("../../client/test/auth-process.ts", import.meta.url);
 
 /** Another program with the same file of tokens, where nobody can be asked. */
 async function anotherProcess(url: string, path: string): Promise<{ code: number; stdout: string; stderr: string }> {
-  const args = ["--conditions=@tenon/source", "--import", "tsx", program, url, path];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [other, url, path], { stdio: ["ignore", "pipe", "pipe"] });
   const output = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) {
     child[name].on("data", (part) => {

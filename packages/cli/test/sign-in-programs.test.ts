@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { FIRST, SECOND } from "../../server/test/certificates.ts";
 import {
   clientOf,
+  closeAfterEach,
   codeOf,
   folder,
   freePort,
@@ -15,6 +16,8 @@ import {
   whoami,
 } from "./sign-in-scene.ts";
 import { tenon } from "./tenon.ts";
+
+closeAfterEach();
 
 describe("a program that signs in for itself", () => {
   const secret = "a-long-secret-of-nightly";

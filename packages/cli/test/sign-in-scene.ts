@@ -14,9 +14,12 @@ import { authServer, type RunningServer } from "./tenon.ts";
 // What the parts meet on: an authorization server as a process, servers on real ports, and a person at a browser.
 
 const opened: { close(): unknown }[] = [];
-afterEach(async () => {
-  for (const one of opened.splice(0).reverse()) await one.close();
-});
+/** Every file calls this: a hook set here would belong to the first file of a worker only. */
+export function closeAfterEach(): void {
+  afterEach(async () => {
+    for (const one of opened.splice(0).reverse()) await one.close();
+  });
+}
 
 /** Closes something when the test is over, the last one first. */
 export function closing<T extends { close(): unknown }>(one: T): T {

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { Choice } from "./browser.ts";
 import {
   clientOf,
+  closeAfterEach,
   closing,
   codeOf,
   openFront,
@@ -19,6 +20,8 @@ import {
 
 // The parts together: `tenon auth-server` as a process, a server that takes its tokens, a client that is told nothing but the
 // server's address, and a person who fills in the pages.
+
+closeAfterEach();
 
 describe.each(["modern", "legacy"] as const)("a person who calls a tool of a protected server (%s)", (era) => {
   async function scene(choice?: () => Choice) {

@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { ConfigError, ConnectionError, type TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, cleanText, type TenonError } from "@tenon/core";
 import { didYouMean } from "@tenon/core/internal";
 import { callOnWire } from "./call/call.ts";
 import { nextClient, noteCall } from "./call/marks.ts";
@@ -79,6 +79,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #pools = new Pools();
   readonly #abort = new AbortController();
   readonly #gate: Gate;
+  /** Servers that a list lacked, and the program's user was told of. */
+  readonly #leftOut = new Set<string>();
   #routes = new Map<string, CatalogTool>();
   #calls = 0;
   #closing: Promise<void> | undefined;
@@ -297,13 +299,24 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     for (const [index, outcome] of outcomes.entries()) {
       const server = entries[index]?.server;
       if (!server) continue;
-      if (outcome.status === "fulfilled") found.push({ name: server.name, value: outcome.value });
+      if (outcome.status === "fulfilled") {
+        found.push({ name: server.name, value: outcome.value });
+        this.#leftOut.delete(server.name);
+      }
       // everything below throws Tenon's errors only
       // a damaged lock file is nobody's outage: it must not look like servers without tools
       else if (server.config.required || server.closed || outcome.reason?.code === "bad_lock")
         throw outcome.reason as TenonError;
+      else this.#tellLeftOut(server.name, outcome.reason as TenonError);
     }
     return found;
+  }
+
+  /** A list that lacks a server must not look like a server without tools: said once, unless somebody listens. */
+  #tellLeftOut(server: string, { message }: TenonError): void {
+    if (this.#events.onServerState || this.#leftOut.has(server)) return;
+    this.#leftOut.add(server);
+    process.stderr.write(`tenon: left out of the list: ${cleanText(message)}\n`);
   }
 }
 

@@ -113,7 +113,8 @@ export const SERVER_OPTIONS = {
 } as const;
 
 /** Refuses a server's configuration that `createClient` would not understand. @throws ConfigError */
-export function checkServer(config: ServerConfig, where: string): void {
+export function checkServer(value: unknown, where: string): asserts value is ServerConfig {
+  const config = value as ServerConfig; // what it is, is checked here
   if (!isRecord(config)) wrong(`${where} must be an object with url, command or transport`);
   const given: Readonly<Record<string, unknown>> = { ...config };
   const all = Object.keys(SERVER_OPTIONS) as (keyof typeof SERVER_OPTIONS)[]; // its own keys
@@ -229,7 +230,7 @@ export function checkPromptArguments(args: unknown): void {
 export function checkUris(uris: unknown): void {
   if (uris === undefined) return;
   expectList(uris, "readResources(server, uris): uris");
-  for (const uri of uris as unknown[]) expectText(uri, "readResources(server, uris): an address"); // it is a list
+  for (const uri of uris) expectText(uri, "readResources(server, uris): an address");
 }
 
 /** Refuses what one call would not understand. @throws ConfigError `unknown_option`, `invalid_option` */

@@ -6,6 +6,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { program } from "../../../test/programs.ts";
 import {
   bearer,
   clientCredentials,
@@ -309,9 +310,9 @@ describe("tokens in a file", () => {
     const auth = oauth({ store: fileTokenStore(path), onAuthorize });
     await connect({ s: { ...server.config, auth, required: true } }).listTools();
     issuer.expireAll();
-    const script = join(import.meta.dirname, "auth-process.ts");
+    const script = await program("./auth-process.ts", import.meta.url);
     const run = async () => {
-      const args = ["--conditions=@tenon/source", "--import", "tsx", script, server.url, path];
+      const args = [script, server.url, path];
       const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
       let text = "";
       child.stdout.on("data", (chunk) => {

@@ -304,7 +304,9 @@ describe("a child process", () => {
     const file = join(mkdtempSync(join(tmpdir(), "tenon-")), "pid");
     const save = `require("node:fs").writeFileSync(${JSON.stringify(file)}, String(process.pid));`;
     const answer = '{"jsonrpc":"2.0","id":0,"result":{}}';
-    const client = connect({ s: node(`${save} setInterval(() => console.log('${answer}'), 20)`) });
+    const client = connect({
+      s: { ...node(`${save} setInterval(() => console.log('${answer}'), 20)`), connectTimeoutMs: 4_000 },
+    });
     await expect(client.callTool("s", "t")).rejects.toMatchObject({ server: "s" });
     await client.close();
     expect(isAlive(Number(readFileSync(file, "utf8")))).toBe(false);

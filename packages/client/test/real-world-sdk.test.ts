@@ -9,7 +9,8 @@ import {
   renderText,
   type ServerConfig,
 } from "../src/index.ts";
-import { child, type Listening, legacy, modern } from "./servers.ts";
+import { child } from "./child.ts";
+import { type Listening, legacy, modern } from "./servers.ts";
 
 const LANES = [
   ["modern", "HTTP"],

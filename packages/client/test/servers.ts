@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { fileURLToPath } from "node:url";
 import {
   createMcpHandler,
   inputRequired,
@@ -9,7 +8,6 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { StdioServerConfig } from "../src/index.ts";
 
 type Fetch = (request: Request) => Promise<Response> | Response;
 
@@ -151,16 +149,6 @@ export function legacyHandler(make: () => McpServer = makeServer): (request: Req
     });
     await make().connect(transport);
     return transport.handleRequest(request);
-  };
-}
-
-/** The configuration of a server as a child process. */
-export function child(...args: string[]): StdioServerConfig {
-  const file = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
-  return {
-    command: process.execPath,
-    args: ["--conditions=@tenon/source", "--import", "tsx", file, ...args],
-    connectTimeoutMs: 15_000,
   };
 }
 

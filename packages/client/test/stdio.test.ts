@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Client, createClient, type EventSource, renderText } from "../src/index.ts";
 import type { ToolResult } from "../src/types/calls.ts";
-import { child, isAlive } from "./servers.ts";
+import { child } from "./child.ts";
+import { isAlive } from "./servers.ts";
 
 const clients: Client[] = [];
 afterEach(() => Promise.all(clients.splice(0).map((client) => client.close())));

@@ -2,13 +2,14 @@ import { execFile } from "node:child_process";
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { TrustError } from "@tenon/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { program } from "../../../test/programs.ts";
 import { type Client, createClient, type ElicitationRequest, type FirstStart, type FirstUse } from "../src/index.ts";
 import { acceptTools, commandLineOf, readLock } from "../src/trust/index.ts";
-import { child, modern } from "./servers.ts";
+import { child } from "./child.ts";
+import { modern } from "./servers.ts";
 import { type HttpStub, stubHttp } from "./stub/index.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -186,17 +187,9 @@ describe("pinned tools", () => {
 
 describe("a lock file written by several processes at once", () => {
   it("keeps what each of them accepted", async () => {
-    const writer = `
-      import { acceptTools } from "@tenon/client/trust";
-      const [file, from] = process.argv.slice(-2);
-      for (let i = 0; i < 5; i++) {
-        const tool = { server: "s" + from, wireName: "t" + i, description: "", inputSchema: { type: "object" }, annotations: {} };
-        await acceptTools(file, [tool]);
-      }`;
-    const args = ["--conditions=@tenon/source", "--import", "tsx", "--input-type=module", "-e", writer, file];
+    const writer = await program("./lock-writer.ts", import.meta.url);
     const run = promisify(execFile);
-    const cwd = fileURLToPath(new URL("..", import.meta.url));
-    await Promise.all(["1", "2", "3"].map((n) => run(process.execPath, [...args, n], { cwd, timeout: 60_000 })));
+    await Promise.all(["1", "2", "3"].map((n) => run(process.execPath, [writer, file, n], { timeout: 60_000 })));
     const { servers } = await readLock(file);
     expect(Object.entries(servers).map(([name, { tools }]) => [name, Object.keys(tools).length])).toEqual([
       ["s1", 5],

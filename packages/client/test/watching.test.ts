@@ -2,8 +2,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { program } from "../../../test/programs.ts";
 import { type EventSource, renderText } from "../src/index.ts";
 import { ALL_STUBS, closeAfterEach, connect, STUBS, start, stubHttp, stubStdio } from "./stub/index.ts";
 
@@ -118,14 +118,13 @@ describe.each(STUBS)("listening over %s", (_, stub) => {
 describe("a program that forgets to close its client", () => {
   it.each(["modern", "legacy"] as const)("ends all the same while it listens over HTTP (%s)", async (era) => {
     const server = await start(stubHttp({ era }));
-    const file = fileURLToPath(new URL("./stub/forgetful.ts", import.meta.url));
-    const args = ["--conditions=@tenon/source", "--import", "tsx", file, server.url];
-    const program = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const args = [await program("./stub/forgetful.ts", import.meta.url), server.url];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
     let said = "";
-    program.stdout.on("data", (chunk) => {
+    child.stdout.on("data", (chunk) => {
       said += chunk;
     });
-    const [code] = await once(program, "close");
+    const [code] = await once(child, "close");
     expect([code, said]).toEqual([0, "listed 1\n"]);
   });
 });

@@ -85,7 +85,7 @@ export class AuthError extends TenonError {}
 /** What is trusted forbids it: a tool changed or was never accepted, is not granted, an address leads elsewhere. Nothing was sent. */
 export class TrustError extends TenonError {}
 
-const classes = {
+const classes: Readonly<Record<string, typeof TenonError>> = {
   TenonError,
   ConfigError,
   ConnectionError,
@@ -114,7 +114,7 @@ export function serializeError(error: unknown): SerializedError {
 
 /** The typed error that `serializeError` wrote down; an unknown class becomes a `TenonError` with its name kept. */
 export function deserializeError(json: SerializedError): TenonError {
-  const known = Object.hasOwn(classes, json.name) ? classes[json.name as keyof typeof classes] : undefined;
+  const known = Object.hasOwn(classes, json.name) ? classes[json.name] : undefined;
   const error = new (known ?? TenonError)(json.message, json);
   if (!known) error.name = json.name;
   return error;

@@ -3,6 +3,7 @@ export { readBounded } from "./bounds.ts";
 export { canonicalJson, digest, JsonError, jsonSize, toJson } from "./json.ts";
 export { resolvePointer, subschemas } from "./json-schema/document.ts";
 export { describeFault, type SchemaFault, surveySchema } from "./json-schema/survey.ts";
+export { type Layers, runLayers } from "./layers.ts";
 export { LOG_LEVELS } from "./log-levels.ts";
 export { LEGACY_REVISION, MODERN_REVISION } from "./meta.ts";
 export {
@@ -19,6 +20,7 @@ export {
   positive,
   refuseOption,
   text,
+  zeroOrMore,
 } from "./options.ts";
 export { testPattern } from "./pattern.ts";
 export {

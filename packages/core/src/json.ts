@@ -113,8 +113,10 @@ export function digest(value: unknown): string {
     .digest("base64url");
 }
 
-/** Narrowing for data that came over the wire: a JSON object, not an array. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
+/** Narrowing for data that came over the wire: a JSON object, not an array. What is a part of JSON is JSON. */
+export function isRecord(value: Json | undefined): value is JsonObject;
+export function isRecord(value: unknown): value is Record<string, unknown>;
+export function isRecord(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -98,6 +98,14 @@ export function positive(unit: string): OptionCheck {
   };
 }
 
+/** For an option that is a number of something, or none. @param unit of what, for example `"calls"` */
+export function zeroOrMore(unit: string): OptionCheck {
+  return (value, where) => {
+    if (typeof value === "number" && value >= 0) return;
+    refuseOption(`${where} must be a number of ${unit}, 0 or more, got ${shown(value)}`);
+  };
+}
+
 /** For an option that is a time a timer keeps, in milliseconds. */
 export const milliseconds: OptionCheck = (value, where) => {
   if (typeof value === "number" && value > 0 && value <= LONGEST_MS) return;

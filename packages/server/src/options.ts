@@ -10,6 +10,7 @@ import {
   oneOf,
   positive,
   text,
+  zeroOrMore,
 } from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
@@ -94,13 +95,6 @@ export interface ServerOptions<Lifespan = undefined> {
   pageSize?: number;
 }
 
-/** A number of something that may also be none. */
-const zeroOrMore =
-  (unit: string): OptionCheck =>
-  (value, where) => {
-    if (value !== 0) positive(unit)(value, where);
-  };
-
 const tokenVerifier: OptionCheck = (auth) => {
   if (isRecord(auth) && typeof auth.verify === "function" && Array.isArray(auth.issuers)) return;
   throw new ConfigError(
@@ -128,6 +122,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   replicas: anything,
   scopeHierarchy: anything,
   cache: anything,
+  workers: anything,
   pageSize: anything,
   questionTtlMs: positive("milliseconds"),
   pageWaitMs: zeroOrMore("milliseconds"),
@@ -154,16 +149,6 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   timeoutMs: (ms) => checkTimeoutMs(ms as number, "createServer(options)"), // it refuses what is none
   maxResultBytes: positive("bytes"),
   visibleTags: callable,
-  workers: within<WorkerPoolOptions>(
-    {
-      maxThreads: positive("threads"),
-      maxQueue: zeroOrMore("calls"),
-      idleTimeoutMs: zeroOrMore("milliseconds"),
-      cancelGraceMs: zeroOrMore("milliseconds"),
-      maxHeapMb: positive("megabytes"),
-    },
-    "createServer({ workers })",
-  ),
 };
 
 /**

@@ -1,5 +1,6 @@
 import { checkOptions } from "@tenon/core/internal";
 import { openMemory } from "@tenon/store";
+import { checkCaller } from "./auth/caller.ts";
 import { READING_RULES } from "./definition/arguments.ts";
 import { createCacheHints } from "./definition/cache.ts";
 import { createDefining, type Defining, registerHome } from "./definition/defining.ts";
@@ -110,17 +111,22 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     notify: bus.notify,
     // nothing but these: what else the HTTP side may be told is between it and `listen`
-    fetch: async (request, { caller, remoteAddress } = {}) =>
-      (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress }),
+    fetch: async (request, { caller, remoteAddress } = {}) => {
+      if (caller) checkCaller(caller);
+      return (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress });
+    },
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
       await service.lifespan();
-      const [side, { clearTextWarning, listen }, { createFastListener }] = await Promise.all([
+      const [side, { clearTextWarning, listen }, { createFastListener }, { noAuthWarning }] = await Promise.all([
         httpSide(),
         import("./http/listen.ts"),
         import("./fast/listener.ts"),
+        import("./http/scope-check.ts"),
       ]);
-      const warning = options.auth && clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource);
+      const warning = options.auth
+        ? clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource)
+        : noAuthWarning(registry);
       if (warning !== undefined) log("warning", warning);
       const identity = identityOf(introduction);
       const listening = await listen(

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createServer, openStateKeys, type TenonServer } from "../src/index.ts";
 import { META, modern, overSocket } from "./raw-requests.ts";
-import { connect, effects, type Mode, shop, spawn } from "./servers.ts";
+import { connect, effects, type Mode, shop } from "./servers.ts";
+import { spawn } from "./spawned.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 const capabilities = { elicitation: { form: {} } };

@@ -291,6 +291,22 @@ describe("the address of a server", () => {
   });
 });
 
+describe("a server without auth", () => {
+  it("warns as it listens of what needs a scope, since nobody can have one there", async () => {
+    const warned = async (scopes: string[]): Promise<string[]> => {
+      const heard: string[] = [];
+      const server = createServer({ name: "s", version: "1", logSink: ({ message }) => heard.push(message) });
+      server.tool("refund", { scopes }, () => "refunded");
+      server.tool("look", {}, () => "seen");
+      await server.listen({ port: 0 });
+      await server.close();
+      return heard;
+    };
+    expect(await warned([])).toEqual([]);
+    expect(await warned(["pay"])).toEqual([expect.stringMatching(/^refund needs scopes and the server has no `auth`/)]);
+  });
+});
+
 describe("what comes before the token", () => {
   it("is the announced size of the body: a large one is refused unread", async () => {
     const body = Buffer.alloc(5 * 1024 * 1024);

@@ -1,11 +1,11 @@
 import { spawn as spawnProcess } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { program } from "../../../test/programs.ts";
 import type { TenonServer } from "../src/index.ts";
 import { envelope, legacy, modern, overSocket } from "./raw-requests.ts";
 import { effects, shop } from "./servers.ts";
 
-const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
+const stdioServer = await program("./stdio-server.ts", import.meta.url);
 let server: TenonServer;
 let url: string;
 beforeAll(async () => {
@@ -43,7 +43,7 @@ describe("closing", () => {
     expect(await (await direct).json()).toMatchObject({ result: { content: [{ text: "done" }] } });
   });
   it("on stdio the end of the input lets running calls finish, then the process ends", async () => {
-    const child = spawnProcess(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", stdioServer], {
+    const child = spawnProcess(process.execPath, [stdioServer], {
       stdio: ["pipe", "pipe", "ignore"],
     });
     let out = "";
@@ -57,7 +57,7 @@ describe("closing", () => {
     expect(code).toBe(0);
   });
   it("on stdio a client that closed only its reading end has left: the process ends cleanly at its next answer", async () => {
-    const child = spawnProcess(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", stdioServer], {
+    const child = spawnProcess(process.execPath, [stdioServer], {
       stdio: ["pipe", "pipe", "ignore"],
     });
     const exited = new Promise((resolve) => child.once("exit", resolve));
@@ -74,7 +74,7 @@ describe("closing", () => {
     expect(await exited).toBe(0);
   });
   it.each(["SIGTERM", "SIGINT"] as const)("on stdio %s ends the process cleanly", async (signal) => {
-    const child = spawnProcess(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", stdioServer], {
+    const child = spawnProcess(process.execPath, [stdioServer], {
       stdio: ["pipe", "pipe", "ignore"],
     });
     child.stdin.write(

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { Agent, request as httpRequest } from "node:http";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { program } from "../../../test/programs.ts";
 import type { TenonServer } from "../src/index.ts";
 import { secrets } from "./leak-server.ts";
 import { initialize, legacy, META, modern, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
@@ -12,7 +12,8 @@ import { initialize, legacy, META, modern, overSocket, type Raw, sessionOf } fro
 // Nothing of one caller may ever reach another: late notifications, progress, log messages, errors or answers, although all
 // ids and tokens are equal and every third caller leaves at a random moment.
 
-const CALLS = 2_000;
+// few in `npm test`, more where fuzzing is longer
+const CALLS = process.env.TENON_FUZZ_RUNS ? 2_000 : 600;
 const agent = new Agent({ keepAlive: true });
 let server: TenonServer;
 let url: string;
@@ -145,8 +146,7 @@ describe.each(["modern", "legacy"] as const)(
   `${CALLS} concurrent calls on one standard input, every third cancelled, %s`,
   (era) => {
     it("never mix, and are silent after their answer", async () => {
-      const entry = fileURLToPath(new URL("./leak-server.ts", import.meta.url));
-      const child = spawn(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", entry], {
+      const child = spawn(process.execPath, [await program("./leak-server.ts", import.meta.url)], {
         stdio: ["pipe", "pipe", "ignore"],
       });
       const write = (message: string): void => void child.stdin.write(`${message}\n`);

@@ -2,9 +2,9 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { isRecord } from "@tenon/core";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { effectsIn } from "./trip.ts";
-import { createWorld, type Place, places, removeBundle, type Transport, type World } from "./worlds.ts";
+import { createWorld, type Place, places, type Transport, type World } from "./worlds.ts";
 
 const call = { name: "trip", arguments: { to: "Rome" } };
 const accept = (content: object): object => ({ action: "accept", content });
@@ -40,7 +40,6 @@ afterEach(async () => {
   await Promise.allSettled(opened.splice(0).map((place) => place.kill()));
   await world.remove();
 });
-afterAll(removeBundle);
 const enter = (database?: string): void => {
   world = createWorld(database);
 };

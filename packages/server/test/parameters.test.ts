@@ -2,7 +2,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect as inMemory } from "../src/testing/index.ts";
 import { initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
-import { type Mode, shop, spawn } from "./servers.ts";
+import { type Mode, shop } from "./servers.ts";
+import { spawn } from "./spawned.ts";
 
 /** The result, or the error, of one request on one path. */
 interface Outcome {

@@ -6,7 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
 import { call as callTool, said } from "./ask.ts";
 import { modern, overSocket } from "./raw-requests.ts";
-import { connect, effects, type Mode, shop, spawn } from "./servers.ts";
+import { connect, effects, type Mode, shop } from "./servers.ts";
+import { spawn } from "./spawned.ts";
 
 const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 const logged: LogEntry[] = [];

@@ -1,13 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { program } from "../../../test/programs.ts";
 import type { TenonServer } from "../src/index.ts";
 import { both, comparable, onlyModern } from "./paths-cases.ts";
 import { pathsServer } from "./paths-server.ts";
 import { META, modern, overFetch, type Raw } from "./raw-requests.ts";
 
 type Message = { id?: unknown; method?: string; result?: Record<string, unknown>; error?: { code: number } };
+
+const entry = await program("./paths-stdio.ts", import.meta.url);
 
 /** A server on stdio whose lines are read one by one. */
 class Child {
@@ -16,8 +18,7 @@ class Child {
   #wake: (() => void) | undefined;
 
   constructor() {
-    const entry = fileURLToPath(new URL("./paths-stdio.ts", import.meta.url));
-    this.process = spawn(process.execPath, ["--conditions=@tenon/source", "--import", "tsx", entry], {
+    this.process = spawn(process.execPath, [entry], {
       stdio: ["pipe", "pipe", "ignore"],
     });
     createInterface({ input: this.process.stdout as NodeJS.ReadableStream }).on("line", (line) => {

@@ -7,9 +7,9 @@ import { connect as connectSocket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls, type TLSSocket } from "node:tls";
-import { fileURLToPath } from "node:url";
 import { createClient, renderText } from "@tenon/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { program } from "../../../test/programs.ts";
 import type { LogEntry, TenonServer } from "../src/index.ts";
 import { FIRST, pemPath, SECOND } from "./certificates.ts";
 import { call } from "./paths-cases.ts";
@@ -207,16 +207,12 @@ describe("a certificate that is replaced while the server runs", () => {
   });
 });
 
-describe("a program with --tls-cert and --tls-key", () => {
-  const program = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
+describe("a program with --tls-cert and --tls-key", async () => {
+  const served = await program("./stdio-server.ts", import.meta.url);
   const run = (...flags: string[]) =>
-    spawn(
-      process.execPath,
-      ["--conditions=@tenon/source", "--import", "tsx", program, "--transport", "http", ...flags],
-      {
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    );
+    spawn(process.execPath, [served, "--transport", "http", ...flags], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
 
   it("serves with TLS over a unix socket too, and ends at a signal", async () => {
     const unixSocket = join(folder, "s");

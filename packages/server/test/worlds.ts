@@ -3,13 +3,12 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { MODERN_REVISION } from "@tenon/core/internal";
 import pg from "pg";
-import { build } from "vite";
+import { program } from "../../../test/programs.ts";
 import type { Mode } from "./servers.ts";
 
 /** One running process of a server, or on stdio the command for it, and a client's way to it. */
@@ -69,31 +68,7 @@ function clientFor(mode: Mode, answer: ((message: string) => unknown) | undefine
   return client;
 }
 
-/** The server's process as one file: dozens of them start in this test, and to compile each would take most of its time. */
-async function bundle(): Promise<string> {
-  const outDir = fileURLToPath(new URL(`../../../node_modules/.cache/tenon-trip-${process.pid}`, import.meta.url));
-  await build({
-    configFile: false,
-    logLevel: "error",
-    resolve: { conditions: ["@tenon/source", "node", "module", "default"] },
-    ssr: {
-      noExternal: true,
-      external: ["better-sqlite3", "pg"],
-      resolve: { conditions: ["@tenon/source", "node", "module"] },
-    },
-    build: {
-      ssr: fileURLToPath(new URL("./trip-server.ts", import.meta.url)),
-      outDir,
-      minify: false,
-      emptyOutDir: true,
-    },
-  });
-  return join(outDir, "trip-server.js");
-}
-
-const file = await bundle();
-/** Removes what {@link bundle} made. */
-export const removeBundle = (): void => rmSync(dirname(file), { recursive: true, force: true });
+const file = await program("./trip-server.ts", import.meta.url);
 const args = (transport: string, { folder }: World): string[] => [file, transport, folder];
 
 async function ended(child: ChildProcess): Promise<void> {

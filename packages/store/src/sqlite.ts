@@ -1,18 +1,17 @@
-import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { statSync } from "node:fs";
 import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
 import { shareSide } from "./connection.ts";
 import { migrations } from "./migrations/index.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcomes.ts";
 import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
 import { createSqlLeases } from "./sql-leases.ts";
+import { bringUpToDate, makeFile, openSqliteFile } from "./sqlite-file.ts";
 import { bundle, type Stores } from "./stores.ts";
-import { useWriteAheadLog } from "./write-ahead.ts";
 
-export { useWriteAheadLog } from "./write-ahead.ts";
+export { openSqliteFile, type SqliteFileOptions, type SqliteStep } from "./sqlite-file.ts";
 
 /** Where the stores of one machine are kept. */
 export interface SqliteOptions {
@@ -21,8 +20,6 @@ export interface SqliteOptions {
   /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
 }
-
-const BUSY_MS = 15_000;
 
 /**
  * Kysely's SQLite dialect with write transactions that lock at once: a deferred one that reads and then writes fails with
@@ -44,21 +41,6 @@ function immediate(database: Database.Database): Dialect {
   };
 }
 
-/** In one exclusive transaction, so that of several processes that start together one migrates and the others find it done. */
-function migrate(database: Database.Database, db: Kysely<Tables>): void {
-  database
-    .transaction(() => {
-      database.exec("create table if not exists tenon_migrations (name text primary key, at text not null)");
-      const done = new Set(database.prepare("select name from tenon_migrations").pluck().all());
-      for (const { name, statements } of migrations) {
-        if (done.has(name)) continue;
-        for (const { sql } of statements(db.schema)) database.exec(sql);
-        database.prepare("insert into tenon_migrations values (?, ?)").run(name, new Date().toISOString());
-      }
-    })
-    .exclusive();
-}
-
 /** Gives a store access to an open file. */
 type Attach = () => SqlSide;
 
@@ -75,11 +57,14 @@ function identity(path: string): string {
 }
 
 function open(path: string, ended: () => void): Attach {
-  const database = new Database(path, { timeout: BUSY_MS });
+  const database = openSqliteFile(path);
   const db = new Kysely<Tables>({ dialect: immediate(database) });
   try {
-    useWriteAheadLog(database, BUSY_MS);
-    migrate(database, db);
+    const history = migrations.map(({ name, statements }) => ({
+      name,
+      statements: statements(db.schema).map(({ sql }) => sql),
+    }));
+    bringUpToDate(database, history);
   } catch (error) {
     database.close();
     throw error;
@@ -102,8 +87,7 @@ function connect(path: string): Attach {
     throw new ConfigError("openSqlite needs options.path, the file to keep things in", { code: "no_path" });
   }
   if (path === ":memory:") return open(path, () => undefined);
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the same mode
+  makeFile(path);
   const name = identity(path);
   const attach = files.get(name) ?? open(path, () => files.delete(name));
   files.set(name, attach);

@@ -30,7 +30,7 @@ function betweenProcesses(kind: string, where: string, schema: string, open: () 
     }, 60_000);
     it("outlive a killed process until their time is up, and not longer", async () => {
       const ttlMs = 3_000;
-      const child = start("./taker.ts", kind, where, schema, String(ttlMs), "die");
+      const child = await start("./taker.ts", kind, where, schema, String(ttlMs), "die");
       const ended = once(child, "close");
       if (child.stdout) expect(String((await once(child.stdout, "data"))[0]).trim()).toBe("yours");
       child.kill("SIGKILL");

@@ -69,8 +69,7 @@ const METADATA = { model_provider: NAME, model_name: NAME };
 function toOfflineTool(tool: BindToolsInput): OfflineTool[] {
   if (!isRecord(tool)) return [];
   // convertToOpenAITool takes LangChain's tools; the formats of providers already have a `function`
-  const described: unknown =
-    "function" in tool ? tool : convertToOpenAITool(tool as Parameters<typeof convertToOpenAITool>[0]);
+  const described: unknown = "function" in tool ? tool : convertToOpenAITool(tool);
   const fn = isRecord(described) ? described.function : undefined;
   if (!isRecord(fn) || typeof fn.name !== "string") return [];
   const { name, description, parameters } = fn;

@@ -164,7 +164,7 @@ function inFull(config: MultiServerConfig | Readonly<Record<string, Connection>>
       data: { key, near },
     });
   }
-  return { mcpServers: config as Readonly<Record<string, Connection>> }; // every value was looked at
+  return { mcpServers: config };
 }
 
 /** A configuration that was checked, and its servers as `createClient` takes them. */

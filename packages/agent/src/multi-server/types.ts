@@ -14,7 +14,8 @@ import type { ModelProvider } from "../model/provider-schemas/index.ts";
 import type { AgentInterceptor, McpToolsOptions } from "../tool/tools.ts";
 
 /** Kinds of content a tool may answer with. */
-export type ContentKind = "text" | "image" | "audio" | "resource" | "resource_link";
+export const CONTENT_KINDS = ["text", "image", "audio", "resource", "resource_link"] as const;
+export type ContentKind = (typeof CONTENT_KINDS)[number];
 
 /** Where each kind of content goes: before the model (`content`) or only to the program (`artifact`). */
 export type OutputHandling = "content" | "artifact" | Partial<Record<ContentKind, "content" | "artifact">>;

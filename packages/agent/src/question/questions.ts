@@ -113,7 +113,7 @@ function readElicitationResume<Key extends string>(
     if ("problem" in read) return { error: `The answer to "${question.message}" cannot be used: ${read.problem}.` };
     answers[key] = read;
   }
-  return { answers: answers as Record<Key, ElicitationAnswer> }; // one for each question, or we had returned
+  return { answers };
 }
 
 /**

@@ -200,5 +200,5 @@ export function contextMeta(context: StateContext, options: ContextMetaOptions):
 /** The context a request carries, for interceptors further in than `contextMeta`; undefined when it carries none. */
 export function contextOf(request: { readonly meta: Readonly<Record<string, unknown>> }): JsonObject | undefined {
   const found = request.meta[META.context] as Json | undefined; // `_meta` is JSON
-  return isRecord(found) ? (found as JsonObject) : undefined;
+  return isRecord(found) ? found : undefined;
 }

@@ -195,7 +195,7 @@ export function toolOf<Context, State>(
     metadata: { mcp: metadata },
     func: (args, _manager, config) =>
       // the schema check has found an object; the rest of the configuration comes from the tool node
-      callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig, settings),
+      callThrough(client, entry, args as Record<string, unknown>, config ?? {}, settings),
   });
   tool.toolErrors = settings.toolErrors;
   return tool;

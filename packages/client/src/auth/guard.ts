@@ -118,7 +118,7 @@ export function createGuard({ server, config, signal: closing }: AuthTarget, opt
     try {
       const { statusCode, headers, body } = await request(url, {
         dispatcher,
-        method: (init.method ?? "GET") as Dispatcher.HttpMethod, // the SDK's methods
+        method: init.method ?? "GET",
         headers: { "user-agent": "tenon", ...Object.fromEntries(new Headers(init.headers)) },
         body: init.body === undefined || init.body === null ? null : String(init.body), // texts and URLSearchParams
         signal: AbortSignal.any(signals),

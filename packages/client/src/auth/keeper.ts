@@ -1,36 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import {
-  computeScopeUnion,
-  type DpopSession,
-  isStrictScopeSuperset,
-  type OAuthTokens,
-} from "@modelcontextprotocol/client";
+import { computeScopeUnion, type DpopSession, type OAuthTokens } from "@modelcontextprotocol/client";
 import { type AuthError, isRecord, TenonError } from "@tenon/core";
 import { shownValue } from "@tenon/core/internal";
 import { type Discovered, discover, discoverIssuer } from "./discovery.ts";
 import { openDpop } from "./dpop.ts";
-import { authError, insufficientScope, oauthErrorOf } from "./errors.ts";
+import { authError, oauthErrorOf, saidOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
 import { presenter } from "./present.ts";
-import { readTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
+import { MAX_STEP_UPS, StepUps } from "./step-up.ts";
+import { isTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
 import type { Auth, AuthKind, AuthSession, AuthTarget, Credential, RefusedRequest } from "./types.ts";
 
-/** How often one request may be sent again with more scopes. */
-const MAX_STEP_UPS = 2;
 /** Milliseconds before its end that a token is renewed; half its life for a short one. */
 const SPARE_MS = 60_000;
-const MAX_NOTED = 100;
-/**
- * How often one server may have a person asked, or a program's token widened, in so many milliseconds: it may want another scope
- * with each request.
- */
-const MAX_ASKED = 10;
-const ASKED_MS = 10 * 60_000;
-/** Scopes one token may come to have because its server wanted more: nobody has so many rights at one server. */
-const MAX_SCOPES = 64;
-const NOT_GIVEN = "wants them, and the authorization server did not give them";
 /** Refusals that make a refresh token useless: revoked, used already, of another client or bound to another key. */
 const REFUSED_FOR_GOOD = ["invalid_grant", "invalid_client", "invalid_dpop_proof", "unauthorized_client"];
 
@@ -89,10 +73,7 @@ class Keeper implements AuthSession {
   readonly #owner: string;
   #dpop: DpopSession | undefined;
   #found: Discovered | undefined;
-  /** Scopes that a step-up did not bring, and for whom. */
-  readonly #notGiven = new Map<string, string>();
-  /** When a person was asked lately, or more scopes. */
-  #asked: readonly number[] = [];
+  readonly #stepUps: StepUps;
 
   constructor(shared: Shared, target: AuthTarget) {
     this.#shared = shared;
@@ -100,6 +81,7 @@ class Keeper implements AuthSession {
     this.#target = target;
     setMaxListeners(0, target.signal); // one listener a waiting call: no leak, however many
     this.#server = target.server;
+    this.#stepUps = new StepUps(target.server, shared.source.interactive);
     this.#owner = `${shared.source.kind} ${shared.source.owner}`.trim();
     const url = new URL(target.config.url);
     url.hash = "";
@@ -118,12 +100,13 @@ class Keeper implements AuthSession {
     return this.#dpop !== undefined && observe(this.#dpop, answer, url);
   }
 
-  async refused({ status, challenge, token }: RefusedRequest, times: number): Promise<void> {
+  async refused(request: RefusedRequest, times: number): Promise<void> {
+    const { status, challenge, token } = request;
     const known = this.#shared.tokens.get(this.#url);
     // somebody else has a newer one since this request went out
     if (known && known.accessToken !== token && times <= MAX_STEP_UPS) return;
-    if (status === 403) this.#checkStepUp(challenge.scope, known, times);
-    else if (times > 1) throw this.#invalidToken();
+    if (status === 403) this.#stepUps.check(challenge.scope, known, times);
+    else if (times > 1) throw this.#invalidToken(request);
     await this.#shared.flights.join(this.#server, this.#url, this.#target.signal, async (signal) => {
       const stored = await this.#load();
       if (stored && stored.accessToken !== token && !isDue(stored.expiresAt)) return;
@@ -137,7 +120,7 @@ class Keeper implements AuthSession {
       if (status === 401 && stored?.refreshToken !== undefined && stored.issuer === found.issuer) {
         if (await this.#refresh({ ...order, scope: stored.scope }, stored)) return;
       }
-      if (this.#source.interactive || status === 403) this.#countAsking(challenge.scope);
+      if (this.#source.interactive || status === 403) this.#stepUps.count(challenge.scope);
       const fresh = await this.#source.obtain({ ...order, scope });
       const principal = status === 403 && stored ? stored.principal : randomUUID();
       const kept = await this.#keep(
@@ -146,7 +129,7 @@ class Keeper implements AuthSession {
         scope,
         this.#source.interactive ? principal : this.#ownPrincipal(order),
       );
-      if (status === 403) this.#checkGranted(challenge.scope, kept);
+      if (status === 403) this.#stepUps.checkGranted(challenge.scope, kept);
     });
   }
 
@@ -155,56 +138,17 @@ class Keeper implements AuthSession {
     return JSON.stringify([this.#source.kind, this.#source.bound ?? "", issuer, resource]);
   }
 
-  #invalidToken(): AuthError {
+  #invalidToken(request: RefusedRequest): AuthError {
     const todo = this.#source.interactive
       ? "sign in as somebody who may use it, or ask who runs it"
       : "check that this client is known there and may use it";
-    return authError(this.#server, "invalid_token", `it refuses a token that was just made for it; ${todo}`, {
-      data: { status: 401 },
-    });
-  }
-
-  /** @throws AuthError `auth_required` or `insufficient_scope` when the server has somebody asked again and again */
-  #countAsking(wanted: string | undefined): void {
-    const now = Date.now();
-    this.#asked = this.#asked.filter((time) => now - time < ASKED_MS);
-    if (this.#asked.length >= MAX_ASKED) {
-      const often = `has wanted more ${MAX_ASKED} times within ${ASKED_MS / 60_000} minutes, so no more are asked for now`;
-      if (!this.#source.interactive) throw this.#lacking(wanted, often);
-      throw authError(
-        this.#server,
-        "auth_required",
-        `it has wanted a sign-in ${MAX_ASKED} times within ${ASKED_MS / 60_000} minutes, so nobody is asked any more for now; ` +
-          "ask who runs it what it needs, and name that in `scopes`",
-      );
-    }
-    this.#asked = [...this.#asked, now];
-  }
-
-  /** Asking for more scopes must have a chance, or a person would be asked again and again. */
-  #checkStepUp(wanted: string | undefined, known: TokenSet | undefined, times: number): void {
-    if (wanted === undefined) throw this.#lacking(wanted, "does not say which");
-    if (known && this.#notGiven.get(wanted) === known.principal) throw this.#lacking(wanted, NOT_GIVEN);
-    const all = computeScopeUnion(known?.scope, wanted)?.split(" ").length ?? 0;
-    if (all > MAX_SCOPES) throw this.#lacking(wanted, `wants more than ${MAX_SCOPES} scopes of one token`);
-    const more = !known || isStrictScopeSuperset(wanted, known.scope);
-    if (!more || times > MAX_STEP_UPS) throw this.#lacking(wanted, "still refuses, although they were given");
-  }
-
-  /** A new token with no more scopes than the old one would only be refused again. */
-  #checkGranted(wanted: string | undefined, { scope, principal }: TokenSet): void {
-    if (wanted === undefined || !isStrictScopeSuperset(wanted, scope)) return;
-    if (this.#notGiven.size >= MAX_NOTED) this.#notGiven.clear();
-    this.#notGiven.set(wanted, principal);
-    throw this.#lacking(wanted, NOT_GIVEN);
-  }
-
-  #lacking(wanted: string | undefined, why: string): AuthError {
-    const todo = "Ask who runs it to give this account or client those rights";
-    return insufficientScope(
+    return authError(
       this.#server,
-      wanted,
-      (scopes) => `the request needs scopes${scopes}; the server ${why}. ${todo}`,
+      "invalid_token",
+      `it refuses a token that was just made for it${saidOf(request)}; ${todo}`,
+      {
+        data: { status: 401 },
+      },
     );
   }
 
@@ -212,7 +156,8 @@ class Keeper implements AuthSession {
     const { store } = this.#source;
     const last = await store.get(storeKeys.server(this.#owner, this.#url));
     if (!isRecord(last) || typeof last.issuer !== "string" || typeof last.resource !== "string") return undefined;
-    const tokens = readTokenSet(await store.get(storeKeys.tokens(this.#owner, last.issuer, last.resource)));
+    const kept = await store.get(storeKeys.tokens(this.#owner, last.issuer, last.resource));
+    const tokens = isTokenSet(kept) ? kept : undefined;
     if (tokens) this.#shared.tokens.set(this.#url, tokens);
     else this.#shared.tokens.delete(this.#url);
     return tokens;

@@ -1,5 +1,6 @@
 import { ExecutionError, ProtocolError } from "@tenon/core";
 import type { ToolList } from "../catalog/catalog.ts";
+import { isRepeatable } from "../catalog/hints.ts";
 import { checkArguments, checkOutput } from "../catalog/tool-checks.ts";
 import { asUnknownTool } from "../catalog/unknown-tool.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
@@ -22,12 +23,6 @@ export interface CallContext extends WireContext {
   /** The arguments as the caller gave them. */
   readonly given: Readonly<Record<string, unknown>>;
   readonly gate: Gate;
-}
-
-/** Whether the server says that sending this call twice does no harm. */
-function repeatable(tools: ToolList, name: string): boolean {
-  const annotations = tools.find(name)?.annotations;
-  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
 }
 
 function mismatch(error: unknown): boolean {
@@ -80,7 +75,7 @@ async function send(
     await admit(context, request, round);
     return Date.now() - began;
   };
-  const how = { safe: () => repeatable(tools, name), mayRepeat: repeatsOf(request.runtime), inTurn: true };
+  const how = { safe: () => isRepeatable(tools.find(name)), mayRepeat: repeatsOf(request.runtime), inTurn: true };
   const answer = await sendRequest(context, wire, carried, { ...how, before })
     .catch(async (error: unknown) => {
       if (!mismatch(error)) throw error;

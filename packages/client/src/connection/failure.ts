@@ -184,7 +184,7 @@ function httpFailure(target: Target, error: SdkHttpError): Failure {
     const code = status === 401 ? "unauthorized" : "forbidden";
     const todo =
       status === 401
-        ? "configure auth for the server (@tenon/client/auth), or a valid credential in its headers"
+        ? "give the server `auth`, such as bearer(token) or oauth() of @tenon/client/auth, or a credential in its `headers`"
         : "use a credential with more rights";
     const message = `server "${server}" (${place}) refused ${what} with HTTP ${status}: ${todo}`;
     return { error: new AuthError(message, { ...notRun, code }), ran: "no", dead: false };

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, isRecord, TenonError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
-import { ExponentialBackoff } from "cockatiel";
 import { limitRepeats } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
+import { isRepeatable } from "../catalog/hints.ts";
+import { backoff } from "../connection/time.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";
@@ -29,8 +30,7 @@ function askedDelay(detail: unknown): number | undefined {
 /** True for a tool whose server says that a second run does no harm. */
 async function repeatable(request: ToolCallRequest): Promise<boolean> {
   // who cannot be asked has not said so
-  const tool = await request.definition().catch(() => undefined);
-  return tool?.annotations.readOnlyHint === true || tool?.annotations.idempotentHint === true;
+  return isRepeatable(await request.definition().catch(() => undefined));
 }
 
 async function mayRepeat(request: ToolCallRequest, error: unknown): Promise<boolean> {
@@ -56,19 +56,17 @@ export function retry(options: RetryOptions = {}): AnyInterceptor {
       code: "invalid_option",
     });
   }
-  const factory = new ExponentialBackoff({ initialDelay: initialDelayMs, maxDelay: maxDelayMs });
 
   return general(async (request, next) => {
     const until = performance.now() + totalMs;
-    let backoff = factory.next();
+    const waits = backoff({ firstMs: initialDelayMs, mostMs: maxDelayMs });
     const budget = { left: Math.floor(maxAttempts) - 1 };
     const giveBack = limitRepeats(request.runtime, budget);
     /** Waits for the next sending; false when there is none. */
     const again = async (detail: unknown): Promise<boolean> => {
-      const delay = askedDelay(detail) ?? backoff.duration;
+      const delay = askedDelay(detail) ?? waits.next();
       if (budget.left < 1 || request.signal.aborted || performance.now() + delay > until) return false;
       budget.left--;
-      backoff = backoff.next(undefined);
       return sleep(delay, true, { signal: request.signal }).catch(() => false);
     };
     try {

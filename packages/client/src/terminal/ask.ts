@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import { messageOf } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { parseFieldText } from "../question/field-text.ts";
-import { checkAnswer } from "../question/field-values.ts";
+import { checkAnswer, exampleOf } from "../question/field-values.ts";
 import type { ElicitationAnswer, ElicitationRequest, Field } from "../types/questions.ts";
 import { type Asking, framed, leaves, nextAnswer, onOneLine, shown } from "./asking.ts";
 import { openLines, type TerminalInput } from "./lines.ts";
@@ -40,10 +40,12 @@ function promptOf(texts: TerminalTexts, field: Field): string {
   return texts.fieldPrompt(title, hints.length > 0 ? ` (${hints.join("; ")})` : "");
 }
 
-/** The lines above an entry's prompt: its description and its choices. */
-function introduce(field: Field): string {
+/** The lines above an entry's prompt: its description, what its value looks like, and its choices. */
+function introduce(texts: TerminalTexts, field: Field): string {
   const lines: string[] = [];
   if (field.title !== undefined && field.description !== undefined) lines.push(framed(field.description));
+  const example = exampleOf(field);
+  if (example !== undefined) lines.push(`│   ${texts.example(example)}`);
   if (field.kind === "choice" || field.kind === "choices") {
     for (const [i, option] of field.options.entries()) lines.push(`│   ${i + 1}) ${onOneLine(option.title)}`);
   }
@@ -79,7 +81,7 @@ async function askForm(
   lines.write(`${framed(request.message)}\n`);
   const values: [string, string | number | boolean | string[]][] = [];
   for (const [index, field] of request.fields.entries()) {
-    lines.write(introduce(field));
+    lines.write(introduce(texts, field));
     if (index === 0) lines.write(`└ ${texts.leave}\n`);
     const filled = await fill(asking, field);
     if (filled === undefined) return undefined;

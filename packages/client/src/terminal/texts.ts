@@ -19,6 +19,8 @@ export interface TerminalTexts {
   readonly yesNo: string;
   /** Behind the title of a list of choices. */
   readonly several: string;
+  /** Above the prompt of an entry with a form of its own, such as a date. */
+  readonly example: (example: string) => string;
   /** Behind the title of an entry that Enter leaves out. */
   readonly optional: string;
   /** Behind the title of an entry whose default Enter takes. */
@@ -71,6 +73,7 @@ const en: TerminalTexts = {
   fieldPrompt: (title, hint) => `${title}${hint}> `,
   yesNo: "yes/no",
   several: "one or more, separated by commas",
+  example: (example) => `such as ${example}`,
   optional: "Enter leaves it out",
   initial: (value) => `Enter: ${value}`,
   bad: (problem) => `The answer does not fit: ${problem}. Please answer again.`,
@@ -134,6 +137,7 @@ const zh: TerminalTexts = {
   fieldPrompt: (title, hint) => `${title}${hint}> `,
   yesNo: "是/否",
   several: "可多选，用逗号分隔",
+  example: (example) => `例如 ${example}`,
   optional: "回车跳过",
   initial: (value) => `回车：${value}`,
   bad: (problem) => `答案不符合要求：${problem}，请重新回答。`,

@@ -49,9 +49,8 @@ function compare(before: Json | undefined, after: Json | undefined, path: string
   if (same(before, after)) return;
   if (isRecord(before) && isRecord(after)) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)].sort())) {
-      // inside JSON
-      const old = Object.hasOwn(before, key) ? (before[key] as Json) : undefined;
-      const now = Object.hasOwn(after, key) ? (after[key] as Json) : undefined;
+      const old = Object.hasOwn(before, key) ? before[key] : undefined;
+      const now = Object.hasOwn(after, key) ? after[key] : undefined;
       compare(old, now, path === "" ? key : `${path}.${key}`, found);
     }
     return;

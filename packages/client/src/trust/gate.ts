@@ -160,7 +160,7 @@ export class Gate {
     if (!onFirstStart || !("command" in config)) return;
     const commandLine = commandLineOf(config);
     if (this.#started.has(server)) return;
-    const { servers } = pin ? await readLock(pin.file) : { servers: {} as Lock["servers"] };
+    const servers: Lock["servers"] = pin ? (await readLock(pin.file)).servers : {};
     if (!(Object.hasOwn(servers, server) && servers[server]?.start === commandLine)) {
       const stopped = () => this.#refuseStart(server, commandLine, "the client was closed");
       const asked = decided(server, "onFirstStart", () => onFirstStart({ server, commandLine }));

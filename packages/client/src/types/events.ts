@@ -48,7 +48,7 @@ export interface ClientEvents {
   onCatalogChanged?: (event: { readonly server: string }) => void;
   /** A server asks the person something. Only told: the `elicitation` handler, or the call's driver, answers. */
   onElicitation?: (request: ElicitationRequest, source: EventSource) => void;
-  /** A server's connection changed. */
+  /** A server's connection changed. Default: a line on stderr when a list has to do without a server. */
   onServerState?: (info: ServerInfo) => void;
   /** An event handler threw; the call goes on. Default: a line on stderr. */
   onHandlerError?: (error: unknown) => void;

@@ -1,4 +1,4 @@
-import { createPublicKey, type JsonWebKey, type KeyObject } from "node:crypto";
+import { createPublicKey, type KeyObject } from "node:crypto";
 import { ConfigError, isRecord } from "@tenon/core";
 import { didYouMean } from "@tenon/core/internal";
 import type { CryptoKey } from "jose";
@@ -102,7 +102,7 @@ function fixedKey(given: PublicKey): FixedKey {
   let key: KeyObject;
   try {
     // a JWK by its shape; Node checks its members
-    key = jwk ? createPublicKey({ key: jwk as JsonWebKey, format: "jwk" }) : createPublicKey(String(given));
+    key = jwk ? createPublicKey({ key: jwk, format: "jwk" }) : createPublicKey(String(given));
   } catch {
     throw refuse(
       "cannot be read; give PEM text (BEGIN PUBLIC KEY or BEGIN CERTIFICATE), a JWK or a key set as an object. The path of a " +
@@ -122,7 +122,7 @@ function fixedKey(given: PublicKey): FixedKey {
 export function fixedKeys(given: PublicKey | KeySet | readonly PublicKey[]): KeySource {
   const value: unknown = given;
   const set: unknown = isRecord(value) && Array.isArray(value.keys) ? value.keys : value;
-  const list = (Array.isArray(set) ? set : [set]) as readonly PublicKey[]; // each is looked at below
+  const list: readonly PublicKey[] = Array.isArray(set) ? set : [set]; // each is looked at below
   if (list.length === 0 || list.length > MAX_KEYS) throw refuse(`must be one to ${MAX_KEYS} keys; got ${list.length}`);
   const keys = list.map(fixedKey);
   return async ({ alg, kid }) => {

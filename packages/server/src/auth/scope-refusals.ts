@@ -26,7 +26,8 @@ export interface ScopeRefusals {
 type MetadataUrl = () => string | undefined;
 
 function* requestsOf(body: unknown): Generator<{ id: unknown; method: string; params: Record<string, unknown> }> {
-  for (const message of Array.isArray(body) ? (body as unknown[]) : [body]) {
+  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
+  for (const message of messages) {
     if (!isRecord(message) || typeof message.method !== "string") continue;
     yield { id: message.id, method: message.method, params: isRecord(message.params) ? message.params : {} };
   }
@@ -62,10 +63,11 @@ export function viewerOf(of: {
  * @param known scopes this server uses: of the others a caller has, a challenge says nothing
  */
 export function createScopeRefusals(
-  { registry, log, authenticated }: Pick<Service, "registry" | "log" | "authenticated">,
+  service: Pick<Service, "registry" | "extensions" | "log" | "authenticated">,
   always: readonly string[],
   known: () => ReadonlySet<string>,
 ): ScopeRefusals {
+  const { log, authenticated } = service;
   const refuse = (
     error: { code: number; message: string; data?: unknown },
     about: { id: unknown; granted: readonly string[]; needed: readonly string[]; metadataUrl: MetadataUrl },
@@ -86,7 +88,7 @@ export function createScopeRefusals(
     of({ caller, era, headers, body, metadataUrl }) {
       for (const { id, method, params } of requestsOf(body)) {
         const viewer = viewerOf({ caller, era, headers, authenticated, body, params });
-        const found = findInsufficient(registry, method, params, viewer);
+        const found = findInsufficient(service, method, params, viewer);
         if (!found) continue;
         const { needed } = found;
         const { code, message, data } = found.error;

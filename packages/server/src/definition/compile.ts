@@ -179,7 +179,7 @@ export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf
   };
   const listing = (era: Era): Tool => ({
     ...shared,
-    ...(outputJson && { outputSchema: outputSchemaFor(era, outputJson) as NonNullable<Tool["outputSchema"]> }), // a JSON Schema
+    ...(outputJson && { outputSchema: outputSchemaFor(era, outputJson) }),
   });
   return {
     name,

@@ -9,7 +9,6 @@ import {
   defineTool,
   isDefinition,
   type NoInput,
-  type Run,
   type ToolHandler,
   type ToolOptions,
   type WorkerToolOptions,
@@ -53,7 +52,7 @@ export function createDefining<Lifespan>(
   const add = (definition: Definition<Lifespan>): void => {
     const { kind, name } = definition;
     // a definition for this lifespan; the service opens it for every run
-    const given = definition.run as Run | undefined;
+    const given = definition.run;
     const worker = kind === "tool" && "worker" in definition.options ? definition.options.worker : undefined;
     if ((given === undefined) === (worker === undefined)) {
       throw new ConfigError(`${kind} ${name}: give either a handler or options.worker`, { code: "handler" });

@@ -146,7 +146,7 @@ export function defineResource<L = unknown>(
   options: ResourceOptions,
   handler: ResourceHandler<L>,
 ): Definition<L> {
-  return { [brand]: true, kind: "resource", name: uri, options, run: handler as Run<L> }; // its template makes the variables
+  return { [brand]: true, kind: "resource", name: uri, options, run: handler };
 }
 
 /**
@@ -158,5 +158,5 @@ export function definePrompt<I extends AnySchema | NoInput = NoInput, L = unknow
   options: PromptOptions<I>,
   handler: PromptHandler<I, L>,
 ): Definition<L> {
-  return { [brand]: true, kind: "prompt", name, options, run: handler as Run<L> }; // its schema makes the arguments
+  return { [brand]: true, kind: "prompt", name, options, run: handler };
 }

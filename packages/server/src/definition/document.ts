@@ -19,7 +19,7 @@ function renameInt(node: JsonObject, levels = MAX_LEVELS): void {
   if (node.type === "int") node.type = "integer";
   if (Array.isArray(node.type)) node.type = node.type.map((type) => (type === "int" ? "integer" : type));
   if (levels === 0) return;
-  for (const [, child] of subschemas(node)) if (isRecord(child)) renameInt(child as JsonObject, levels - 1); // inside JSON
+  for (const [, child] of subschemas(node)) if (isRecord(child)) renameInt(child, levels - 1);
 }
 
 /**

@@ -62,5 +62,5 @@ export function jsonSchema<T = Record<string, unknown>>(document: JsonSchema, wh
 export function toSchema(given: AnySchema, where: string): Schema {
   // what says it is a schema library's is checked as one, so that the error can name the library
   if (isSchema(given) || "~standard" in Object(given)) return given as Schema; // jsonSchemaOf refuses it if it is not
-  return jsonSchema(given as JsonSchema, where); // checkDocument refuses what is no document
+  return jsonSchema(given, where); // checkDocument refuses what is no document
 }

@@ -144,7 +144,7 @@ export function resourceResult(
   if (isContent(returned)) {
     const contents = returned.blocks.map((block) => {
       if (block.type === "text") return { uri, mimeType: mimeType ?? "text/plain", text: block.text };
-      if (block.type === "image" || block.type === "audio") return { uri, mimeType: block.mimeType, blob: block.data };
+      if ("data" in block) return { uri, mimeType: block.mimeType, blob: block.data };
       if (block.type === "resource") return block.resource;
       throw new ReturnedValueError(`${what} returned a link; return what it points at`, { code: "malformed_result" });
     });

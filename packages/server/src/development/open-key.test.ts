@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { program } from "../../../../test/programs.ts";
 import { createSigningKey, openSigningKey, publicJwks, publicPem, saveSigningKey, signingKeyFiles } from "./index.ts";
 
 function place(): string {
@@ -53,12 +53,10 @@ describe("the signing key in a file", () => {
     expect(new Set(here.map(({ kid }) => kid)).size).toBe(1);
 
     const other = place();
-    const module = fileURLToPath(new URL("./index.ts", import.meta.url));
-    const script = `import { openSigningKey } from ${JSON.stringify(module)};
-      process.stdout.write((await openSigningKey(${JSON.stringify(other)})).kid);`;
+    const opener = await program("../../test/key-opener.ts", import.meta.url);
     const there = await Promise.all(
       Array.from({ length: 4 }, async () => {
-        const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script]);
+        const child = spawn(process.execPath, [opener, other]);
         let said = "";
         child.stdout.on("data", (data) => {
           said += data;

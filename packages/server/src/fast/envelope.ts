@@ -1,7 +1,6 @@
 import {
   CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
-  type ClientCapabilities,
   classifyInboundRequest,
   LOG_LEVEL_META_KEY,
   type LoggingLevel,
@@ -89,7 +88,7 @@ export function readEnvelope(meta: Record<string, unknown>, body: unknown): Enve
       // wellFormed() checked both against the revision's schema
       name: isRecord(info) ? (info.name as string) : undefined,
       version: isRecord(info) ? (info.version as string) : undefined,
-      capabilities: capabilities as ClientCapabilities,
+      capabilities,
     },
     logLevel: meta[LOG_LEVEL_META_KEY] as LoggingLevel | undefined, // wellFormed() found it among the levels
     meta: unreserved(meta),

@@ -69,7 +69,7 @@ function parse(args: readonly string[]): Partial<Record<Flag, string | true>> {
       NAMES.map((name) => [name, { type: FLAGS[name].value ? ("string" as const) : ("boolean" as const) }]),
     );
     // of no option are several values asked for
-    return parseArgs({ args: [...args], options }).values as Partial<Record<Flag, string | true>>;
+    return parseArgs({ args: [...args], options }).values;
   } catch (cause) {
     return wrong(`${messageOf(cause)}; known: --${NAMES.join(" --")}`, cause);
   }

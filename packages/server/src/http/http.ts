@@ -111,6 +111,13 @@ function authOf(caller: Caller | undefined): AuthInfo | undefined {
   return { token: "", clientId: caller.clientId ?? "", scopes: [...caller.scopes], extra: { caller } };
 }
 
+/** On 2025-11-25 an answer is JSON or a stream as the call needs it, and a client says that it takes both. */
+function acceptRefusal(accept: string | undefined): string | undefined {
+  if (accept?.includes("application/json") && accept.includes("text/event-stream")) return undefined;
+  const given = accept === undefined ? "there was no Accept header" : `it was ${JSON.stringify(accept.slice(0, 200))}`;
+  return `Accept must name both application/json and text/event-stream; ${given}`;
+}
+
 /** A body with its parameters read; of a batch, one that is refused is left to the protocol layer with the rest. */
 function readBody(body: unknown): { body: unknown; refused?: { refusal: Refusal; method: string } } {
   if (Array.isArray(body)) return { body: body.map((message: unknown) => readBody(message).body) };
@@ -163,10 +170,9 @@ export function createHttpSide(
   const answering = new Set<Promise<unknown>>();
   const shares = createShares(MAX_LISTENING);
   let closed = false;
-  const { registry } = service;
   const knownScopes = (): ReadonlySet<string> => {
     const { requiredScopes = [], scopesSupported = [] } = verifier ?? {};
-    return new Set([...scopesOf(registry), ...scopes.named, ...requiredScopes, ...scopesSupported]);
+    return new Set([...scopesOf(service), ...scopes.named, ...requiredScopes, ...scopesSupported]);
   };
   const front =
     verifier &&
@@ -215,6 +221,8 @@ export function createHttpSide(
       mcpNameHeader: header("mcp-name"),
       body,
     });
+    const unacceptable = outcome.kind === "legacy" ? acceptRefusal(header("accept")) : undefined;
+    if (unacceptable !== undefined) return rpcError(406, -32000, unacceptable);
     const authInfo = authOf(caller);
     const session = outcome.kind === "legacy" ? header("mcp-session-id") : undefined;
     // in a session of another caller nothing is there to be refused

@@ -3,7 +3,8 @@ import { ConfigError, keepNewest } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
 import { callerKey } from "../auth/caller.ts";
 import type { Caller } from "../handler/context.ts";
-import type { Middleware, ServerRequest } from "./onion.ts";
+import type { Middleware } from "./onion.ts";
+import type { ServerRequest } from "./request.ts";
 
 /** What is kept, and for how long. */
 export interface CacheOptions {

@@ -2,7 +2,8 @@ import { ConfigError, keepNewest } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { callerKey } from "../auth/caller.ts";
 import { ToolError } from "../errors.ts";
-import type { Middleware, ServerRequest } from "./onion.ts";
+import type { Middleware } from "./onion.ts";
+import type { ServerRequest } from "./request.ts";
 
 /** How many requests are let in. */
 export interface RateLimitOptions {

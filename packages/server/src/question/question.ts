@@ -45,7 +45,7 @@ export type AnswerTo<Q> = Q extends { readonly message: string; readonly shape: 
  * @example const answer = await ctx.elicit("Which?", multi(["red", "green"]))
  */
 export function multi<const T extends string>(choices: readonly T[] | Readonly<Record<T, string>>): MultiChoice<T> {
-  return { multi: choices as readonly T[] | TitledChoices }; // a Record<T, string> is a TitledChoices
+  return { multi: choices };
 }
 
 /** A shape made ready: the schema that goes out, and how an answer's content is read back. */

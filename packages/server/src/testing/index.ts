@@ -29,8 +29,8 @@ export interface ConnectOptions {
   elicit?: Script;
   /** Answers to other requests of the server, by method, such as `"sampling/createMessage"`; declares the capability. */
   respond?: Readonly<Record<string, (params: Record<string, unknown>) => unknown>>;
-  /** Who calls, as if a token had been verified. */
-  caller?: Caller;
+  /** Who calls, as if a token had been verified; without scopes and claims unless they are given. */
+  caller?: Pick<Caller, "subject"> & Partial<Caller>;
   /** Declared besides what `elicit` and `respond` imply. */
   capabilities?: Readonly<Record<string, unknown>>;
   /** How the client introduces itself. Default `{ name: "tenon-test", version: "1.0.0" }`. */
@@ -154,7 +154,7 @@ export async function connect(server: Fetchable, options: ConnectOptions = {}): 
     client: options.info ?? { name: "tenon-test", version: "1.0.0" },
     capabilities: capabilitiesOf(options),
     logLevel: options.logLevel ?? "debug",
-    fetchOptions: options.caller ? { caller: options.caller } : {},
+    fetchOptions: options.caller ? { caller: { scopes: [], claims: {}, ...options.caller } } : {},
     respond(method, params) {
       const answer = Object.hasOwn(respond, method) ? respond[method] : undefined;
       if (answer) return answer(params);

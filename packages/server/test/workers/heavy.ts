@@ -1,9 +1,13 @@
+import { existsSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { threadId } from "node:worker_threads";
 import { image, ToolError, type WorkerFunction } from "../../src/index.ts";
 
 /** Does what it is told, in its thread. */
-const heavy: WorkerFunction<{ do: string; ms?: number }> = async ({ do: what, ms = 0 }, ctx) => {
+const heavy: WorkerFunction<{ do: string; ms?: number; file?: string }> = async (
+  { do: what, ms = 0, file = "" },
+  ctx,
+) => {
   switch (what) {
     case "block": {
       // truly blocks its thread, and reports while it does
@@ -12,6 +16,13 @@ const heavy: WorkerFunction<{ do: string; ms?: number }> = async ({ do: what, ms
       for (let done = 0; Date.now() < end; done++) {
         if (done % 1_000_000 === 0) void ctx.progress(++next, 1_000_000, "counting");
       }
+      return { threadId, caller: ctx.caller?.subject };
+    }
+    case "block until": {
+      // the same until there is a file, and says so with another
+      writeFileSync(`${file}.began`, "");
+      const end = Date.now() + 60_000;
+      while (!existsSync(file) && Date.now() < end);
       return { threadId, caller: ctx.caller?.subject };
     }
     case "report":
