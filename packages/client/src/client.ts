@@ -20,6 +20,7 @@ import { AnswerCache } from "./catalog/cache.ts";
 import { ToolList } from "./catalog/catalog.ts";
 import { mergeTools } from "./catalog/names.ts";
 import { refuseNoObject } from "./catalog/tool-checks.ts";
+import { cancelled, withSignal } from "./connection/deadline.ts";
 import { Pools } from "./connection/pool.ts";
 import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
@@ -159,7 +160,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const context = { ...this.#context(entry, options), tools: entry.tools, gate: this.#gate, driver, given: args };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
-    noteCall(runtime, this.#number, entry.server.identifies ? await entry.server.identify() : "");
+    const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
+    noteCall(runtime, this.#number, asked);
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
       core: (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner),
@@ -182,6 +184,22 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       throw resultError(server, tool, outcome);
     }
     return outcome;
+  }
+
+  /** Who a call is made for: to be told by a function or a store of the program, which may never answer. */
+  async #asked(server: Server, tool: string, { signal, timeoutMs }: CallOptions<Runtime>): Promise<string> {
+    const what = `tools/call ${tool}`;
+    const ends = [this.#abort.signal, ...(signal ? [signal] : [])];
+    let told: Promise<string | undefined> = server.identify();
+    if (timeoutMs !== undefined) told = bounded(told, timeoutMs);
+    for (const one of ends) told = withSignal(told, one, () => cancelled(server.name, what, one.reason, false));
+    const principal = await told;
+    if (principal !== undefined) return principal;
+    throw new ConnectionError(
+      `${what} was not sent to server "${server.name}": its auth did not say within ${timeoutMs} ms what to send it with. Look at ` +
+        "the function or the store that it is given, or raise timeoutMs",
+      { code: "timeout", server: server.name, retryable: true, maybeExecuted: false, data: { ms: timeoutMs } },
+    );
   }
 
   async dispatch(

@@ -1,3 +1,4 @@
+import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { openMemory } from "@tenon/store";
 import { checkCaller } from "./auth/caller.ts";
@@ -13,6 +14,7 @@ import { createBus } from "./dispatch/notify.ts";
 import { createPaging } from "./dispatch/paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./dispatch/protocol.ts";
 import { createExtensions } from "./extension/extensions.ts";
+import { timelyStore, within } from "./handler/within.ts";
 import { createWorkers } from "./handler/workers.ts";
 import type { HttpSide } from "./http/http.ts";
 import { runIfEntry } from "./http/run.ts";
@@ -48,13 +50,15 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const stateKeys = options.stateKeys ?? process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   checkReplicas(options.replicas ?? false, options.store, stateKeys);
-  const store = options.store ?? openMemory().outcomes;
+  const store = options.store ? timelyStore(options.store) : openMemory().outcomes;
   const questionTtlMs = options.questionTtlMs ?? WEEK_MS;
+  let ready: { value: Lifespan } | undefined;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
   const bus = createBus(log);
   const cacheHints = createCacheHints(options.cache);
   const service: Service = {
+    serverName: options.name,
     registry,
     extensions: createExtensions(log, options.exposeErrors ?? false),
     middleware,
@@ -76,11 +80,18 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     exposeErrors: options.exposeErrors ?? false,
     async lifespan() {
       if (!options.lifespan) return undefined;
+      if (ready) return ready.value;
       opened ??= options.lifespan().catch((error: unknown) => {
         opened = undefined; // what it opens may be there for the next request
         throw error;
       });
-      return (await opened).value;
+      const ms = service.timeoutMs;
+      const late = (): Error =>
+        new ConfigError(`createServer({ lifespan }) has not opened within ${ms} ms; give what it waits for an end`, {
+          code: "lifespan",
+        });
+      ready ??= await within(ms, opened, late);
+      return ready.value;
     },
   };
   let http: Promise<HttpSide> | undefined;

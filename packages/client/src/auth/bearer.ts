@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { ConfigError, isRecord } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
-import { authError, insufficientScope, reasonOf, saidOf } from "./errors.ts";
+import { authError, insufficientScope, saidOf } from "./errors.ts";
+import { ownWork } from "./own-work.ts";
 import { presenter } from "./present.ts";
 import type { Auth, AuthSession, AuthTarget, RefusedRequest } from "./types.ts";
 
@@ -42,14 +43,10 @@ class BearerSession implements AuthSession {
   }
 
   async credential() {
-    let token: unknown;
-    try {
-      token = await this.#get();
-    } catch (error) {
-      throw authError(this.#server, "token_unavailable", `the function given to bearer() failed: ${reasonOf(error)}`, {
-        cause: error,
-      });
-    }
+    const given = this.#get;
+    const token: unknown = this.#fixed
+      ? given()
+      : await ownWork(this.#server, "the function given to bearer()", () => given());
     if (typeof token !== "string" || !TOKEN.test(token)) {
       const got =
         typeof token === "string" ? (token === "" ? "an empty one" : "one with other characters") : typeof token;

@@ -8,6 +8,7 @@ import { openDpop } from "./dpop.ts";
 import { authError, oauthErrorOf, saidOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
+import { timelyStore } from "./own-work.ts";
 import { presenter } from "./present.ts";
 import { MAX_STEP_UPS, StepUps } from "./step-up.ts";
 import { isTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
@@ -77,7 +78,7 @@ class Keeper implements AuthSession {
 
   constructor(shared: Shared, target: AuthTarget) {
     this.#shared = shared;
-    this.#source = shared.source;
+    this.#source = { ...shared.source, store: timelyStore(target.server, shared.source.store) };
     this.#target = target;
     setMaxListeners(0, target.signal); // one listener a waiting call: no leak, however many
     this.#server = target.server;

@@ -9,9 +9,10 @@ import {
 } from "@modelcontextprotocol/client";
 import { ConfigError, isRecord } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
-import { asAuthError, authError, reasonOf } from "./errors.ts";
+import { asAuthError, authError } from "./errors.ts";
 import { keepTokens, type Order } from "./keeper.ts";
 import { COMMON, type CommonOptions, checkCommon, checkText, sourceOf } from "./options.ts";
+import { ownWork } from "./own-work.ts";
 import { requestTokens } from "./tokens.ts";
 import type { Auth } from "./types.ts";
 
@@ -40,12 +41,7 @@ const ALGORITHM = /^(?:ES|RS|PS)(?:256|384|512)$|^EdDSA$/;
 
 /** What a function of the program gives, or why it does not. @throws AuthError `token_unavailable` */
 async function ask(server: string, what: string, get: () => unknown): Promise<string> {
-  let value: unknown;
-  try {
-    value = await get();
-  } catch (error) {
-    throw authError(server, "token_unavailable", `${what} failed: ${reasonOf(error)}`, { cause: error });
-  }
+  const value = await ownWork(server, what, get);
   if (typeof value === "string" && value !== "") return value;
   throw authError(
     server,

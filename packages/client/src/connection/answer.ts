@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Dispatcher } from "undici";
 import { eventReader } from "./event-reader.ts";
+import { bytesWithoutSecrets, secretsOf, withoutSecrets } from "./secrets.ts";
 import { readBody } from "./unreadable.ts";
 
 /** The part of an HTTP answer that comes first. */
@@ -106,13 +107,17 @@ function textSink(head: Head, options: AskOptions): Sink {
       size += chunk.length;
       return size <= options.limit;
     },
-    end: () => resolve((chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)).toString()),
+    end: () => {
+      const whole = (chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)).toString();
+      resolve(withoutSecrets(whole, secretsOf(options.headers)));
+    },
     fail: reject,
   };
 }
 
 function streamSink(head: Head, options: AskOptions, flow: Dispatcher.DispatchController): Sink {
   const reader = eventReader(options.limit);
+  const secrets = secretsOf(options.headers);
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let over = false;
   const finish = (error: unknown, end: () => void) => {
@@ -143,13 +148,13 @@ function streamSink(head: Head, options: AskOptions, flow: Dispatcher.DispatchCo
       if (over || !controller || chunk.length === 0) return true;
       const events = reader.take(chunk);
       if (!events) return false;
-      for (const event of events) controller.enqueue(event);
+      for (const event of events) controller.enqueue(bytesWithoutSecrets(event, secrets));
       if ((controller.desiredSize ?? 0) <= 0) flow.pause();
       return true;
     },
     end: () =>
       finish(undefined, () => {
-        controller?.enqueue(reader.rest());
+        controller?.enqueue(bytesWithoutSecrets(reader.rest(), secrets));
         controller?.close();
       }),
     fail: (error) => finish(error, () => controller?.error(error)),

@@ -6,6 +6,7 @@ import type { StdioServerConfig } from "../types/servers.ts";
 import { MAX_RESPONSE_BYTES, tooLarge } from "./http.ts";
 import { launchOf } from "./launch.ts";
 import { LineBuffer } from "./lines.ts";
+import { secretsOf, withoutSecrets } from "./secrets.ts";
 import { bounded } from "./time.ts";
 
 const TAIL = 2_000;
@@ -73,6 +74,7 @@ export interface ChildListeners {
 
 /** A server as a child process whose `close` ends within 1.5 s: end of input, SIGTERM, SIGKILL. */
 export class ChildTransport extends StdioClientTransport {
+  readonly #secrets: readonly string[];
   #tail = "";
   #ending: string | undefined;
   #closing: Promise<void> | undefined;
@@ -86,6 +88,7 @@ export class ChildTransport extends StdioClientTransport {
       env: { ...baseEnvironment(), ...env },
       stderr: "pipe",
     });
+    this.#secrets = secretsOf(env ?? {});
     const limit = config.maxResponseBytes ?? MAX_RESPONSE_BYTES;
     const buffer = new LineBuffer(limit, (id) => {
       if (id !== undefined) onTooLarge(id, tooLarge(server, limit));
@@ -107,7 +110,7 @@ export class ChildTransport extends StdioClientTransport {
 
   /** The last lines the process wrote to its standard error. */
   get lastWords(): string {
-    return this.#tail.trim();
+    return withoutSecrets(this.#tail.trim(), this.#secrets);
   }
 
   /** How the process ended, in words; undefined while it runs. */
@@ -116,7 +119,13 @@ export class ChildTransport extends StdioClientTransport {
   }
 
   override async start(): Promise<void> {
-    await super.start();
+    try {
+      await super.start();
+    } catch (error) {
+      // Node lists the arguments in it, and whoever prints the error prints them
+      if (error instanceof Error) Reflect.deleteProperty(error, "spawnargs");
+      throw error;
+    }
     // the SDK keeps the process to itself, and waits for its end; one that closed its output never answers again
     const child: unknown = Reflect.get(this, "_process");
     if (!(child instanceof ChildProcess)) return;

@@ -24,6 +24,7 @@ import { errorData, ToolError } from "../errors.ts";
 import type { Extensions } from "../extension/extensions.ts";
 import type { Exchange } from "../handler/context.ts";
 import { describeFailure, runHandler } from "../handler/handler.ts";
+import { createMiddlewareClock } from "../middleware/clock.ts";
 import { runOnion } from "../middleware/onion.ts";
 import { requestOf } from "../middleware/request.ts";
 import type { Keeping } from "../question/rounds.ts";
@@ -239,11 +240,18 @@ export async function throughMiddleware(
   try {
     if (service.middleware.length === 0) return await core(params);
     const ours = new WeakSet<Result>();
-    const result = await runOnion(service.middleware, requestOf(service, method, params, exchange), async (request) => {
-      const inner = await core({ ...request.params });
-      ours.add(inner);
-      return inner;
+    const clock = createMiddlewareClock(service.timeoutMs, what, service.log);
+    const answered = runOnion(service.middleware, requestOf(service, method, params, exchange), async (request) => {
+      const resume = clock.pause();
+      try {
+        const inner = await core({ ...request.params });
+        ours.add(inner);
+        return inner;
+      } finally {
+        resume();
+      }
     });
+    const result = await Promise.race([answered, clock.late]).finally(clock.stop);
     // what middleware made is an author's value like a handler's: a result the wire cannot carry would never be answered
     return ours.has(result) ? result : (toJson(result, "the result of middleware") as Result); // a record stays one
   } catch (error) {

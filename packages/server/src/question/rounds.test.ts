@@ -37,6 +37,7 @@ interface Held {
 
 function keepingOf(): Keeping {
   return {
+    serverName: "s",
     seal: createSeal([], 3_600_000),
     store: openMemory().outcomes,
     log: () => undefined,

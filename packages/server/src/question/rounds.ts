@@ -20,6 +20,8 @@ import { closeState, openState } from "./states.ts";
 
 /** What all calls of a server share to be answered once. */
 export interface Keeping {
+  /** The name of the server that is asked: others may share its store and its keys, and are not answered for by it. */
+  readonly serverName: string;
   readonly seal: Seal;
   readonly store: OutcomeStore;
   readonly log: ServerLog;
@@ -157,12 +159,17 @@ export async function answerOnce<T>(
   wire: Wire<T>,
 ): Promise<Result> {
   const principal = identityOfCaller(exchange.caller); // of one caller, states and keys are nothing to another
-  const binding = [principal, target.method, target.name, target.args];
+  const { serverName } = keeping;
+  const binding = [principal, serverName, target.method, target.name, target.args];
   const call: Call<T> = { keeping, exchange, binding, handler, wire, limit: target.limit };
   if (exchange.requestState !== undefined) return answerRetry(call, exchange.requestState);
   const key = target.idempotent ? idempotencyKeyOf(exchange) : undefined;
   if (key !== undefined) {
-    return answerKeyed(call, `call:${digest([principal, target.method, target.name, key])}`, digest(target.args));
+    return answerKeyed(
+      call,
+      `call:${digest([principal, serverName, target.method, target.name, key])}`,
+      digest(target.args),
+    );
   }
   let first: RoundStart | undefined; // most calls ask nothing and take no step: they never have a journal
   const start = (): RoundStart => {
