@@ -1,8 +1,8 @@
 // Bundles each package's entry points from its sources into `dist`, beside the declarations `tsc -b` emits: a program then
 // loads a few files instead of fifty, and starts faster. Dependencies and the other packages stay imports, except in the
 // application: nobody installs it, so it has all in it, and starts in half the time.
-import { readdirSync, readFileSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
@@ -33,10 +33,26 @@ async function bundle(directory, options) {
     ...options,
   });
   const written = new Set(Object.keys(metafile.outputs).map((path) => join(directory, path)));
-  for (const name of readdirSync(dist, { recursive: true })) {
-    const path = join(dist, name);
-    // chunks carry a hash of their content in their names: those of earlier builds would be published too
-    if (/\.js(\.map)?$/.test(path) && !written.has(path)) rmSync(path);
+  removeStale(directory, written);
+}
+
+/**
+ * What earlier builds left would be published too: chunks, which carry a hash of their content in their names, declarations of
+ * sources that have moved, and the folders these were in.
+ */
+function removeStale(directory, written) {
+  const dist = join(directory, "dist");
+  const isStale = (name) => {
+    const declared = /^(.*)\.d\.ts(?:\.map)?$/.exec(name)?.[1];
+    if (declared !== undefined) return !existsSync(join(directory, "src", `${declared}.ts`));
+    return /\.js(?:\.map)?$/.test(name) && !written.has(join(dist, name));
+  };
+  const entries = readdirSync(dist, { recursive: true, withFileTypes: true });
+  const within = entries.map((entry) => ({ entry, name: relative(dist, join(entry.parentPath, entry.name)) }));
+  for (const { entry, name } of within) if (entry.isFile() && isStale(name)) rmSync(join(dist, name));
+  // the deepest first
+  for (const { entry, name } of within.toSorted((a, b) => b.name.length - a.name.length)) {
+    if (entry.isDirectory() && readdirSync(join(dist, name)).length === 0) rmdirSync(join(dist, name));
   }
 }
 

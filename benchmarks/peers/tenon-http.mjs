@@ -15,7 +15,7 @@ const auth = publicKey && jwt({ issuer: ISSUER, audience: AUDIENCE, publicKey, r
 
 // the whole list on one page, as the other servers answer it
 const server = createServer({ ...INFO, pageSize: 10_000, ...(auth && { auth }) });
-if (auth) server.use(rateLimit({ perCaller: 1e9, windowMs: 1_000 }));
+if (auth) server.use(rateLimit({ limit: 1e9, windowMs: 1_000 }));
 for (const { name, description, input, run } of tools(z, Number(flag("tools", 1)))) {
   server.tool(name, { description, input }, run);
 }

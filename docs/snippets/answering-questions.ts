@@ -51,7 +51,7 @@ assert.deepEqual(seen, [
 const fields = [{ kind: "number" as const, name: "count", required: true, integer: true, minimum: 1 }];
 
 // #region check
-import { checkAnswer, parseFieldText } from "@tenon/client";
+import { checkAnswer, parseFieldText } from "@tenon/client/forms";
 
 const wrong = checkAnswer(fields, { count: 0 });
 assert.deepEqual(

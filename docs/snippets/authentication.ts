@@ -87,7 +87,7 @@ const auth = anyOf(
     clientSecret: secret,
     issuer: "https://partner.example",
     audience: "https://orders.example/mcp",
-    cacheSeconds: 10, // a revoked token ends within ten seconds
+    cacheTtlMs: 10_000, // a revoked token ends within ten seconds
   }),
 );
 const scopeHierarchy = { "orders:refund": ["orders:read"], "support:lead": ["orders:refund"] };

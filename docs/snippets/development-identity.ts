@@ -62,6 +62,43 @@ assert.deepEqual(
   ["You are alice", "Refunded by alice"],
 );
 
+const automatic = await authServer(["--resource", address, "--auto-approve", "ci"], { cwd: folder });
+const nightly = createServer({
+  name: "nightly",
+  version: "1.0.0",
+  auth: jwt({ issuer: automatic.issuer, audience: address, jwksUrl: `${automatic.issuer}/jwks` }),
+});
+nightly.tool("whoami", {}, (_, ctx) => `You are ${ctx.caller?.subject}`);
+await server.close();
+await nightly.listen({ port });
+
+// #region headless
+/** Goes where a browser would go, with the cookies it is given; the last redirect leads back to the client. */
+async function follow(url: string): Promise<void> {
+  const cookies = new Map<string, string>();
+  for (let next: string | undefined = url; next !== undefined; ) {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const response: Response = await fetch(next, { headers: { cookie }, redirect: "manual" });
+    if (response.status >= 400) throw new Error(`${new URL(next).host} answers ${response.status}`);
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (value) cookies.set(name, value);
+      else cookies.delete(name);
+    }
+    const location = response.headers.get("location");
+    next = location === null ? undefined : new URL(location, next).href;
+  }
+}
+const headless = createClient({
+  servers: { orders: { url, auth: oauth({ onAuthorize: ({ url }) => follow(url) }) } },
+});
+const ci = await headless.callTool("orders", "whoami", {}); // "You are ci"
+await headless.close();
+// #endregion
+assert.equal(renderText(ci.content), "You are ci");
+await nightly.close();
+await automatic.stop();
+
 // #region token
 import { createSigningKey, publicJwks, signToken } from "@tenon/server/development";
 
@@ -96,6 +133,5 @@ const files = saveSigningKey(key, join(folder, "signing-key.pem")); // 0600; nev
 const same = await loadSigningKey(files.privateKey); // refused when others may read it
 // #endregion
 assert.equal(same.kid, key.kid);
-await server.close();
 await started.stop();
 rmSync(folder, { recursive: true });

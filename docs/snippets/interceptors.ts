@@ -38,12 +38,12 @@ const client = createClient<Runtime>({
   servers: { order: { url } },
   interceptors: [
     audit({ sink: (entry) => appendFile(file, `${JSON.stringify(entry)}\n`) }), // outermost: sees every call and its end
-    log({ write: (line) => lines.push(JSON.stringify(line)) }),
-    retry({ attempts: 3 }),
+    log({ sink: (line) => lines.push(JSON.stringify(line)) }),
+    retry({ maxAttempts: 3 }),
     injectArgs<Runtime>({ caller_id: ({ runtime }) => runtime.context?.userId }),
     cache({ ttlMs: 30_000 }), // after what says who asks
     rateLimit({ limit: 100, windowMs: 1_000, maxWaitMs: 5_000 }), // inside retry: each sending counts
-    timeout({ defaultMs: 20_000, tools: { "order/export": 120_000 } }),
+    timeout({ timeoutMs: 20_000, tools: { "order/export": 120_000 } }),
     redact({ in: ["results"], patterns: ["email"] }), // innermost: nobody further out sees what it takes out
   ],
 });

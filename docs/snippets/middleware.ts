@@ -7,17 +7,17 @@ let opened = 8;
 
 // #region first
 import { createServer } from "@tenon/server";
-import { authorize, cacheResults, logRequests, matchCaller, rateLimit, timing } from "@tenon/server/middleware";
+import { authorize, cache, log, matchCaller, rateLimit, timing } from "@tenon/server/middleware";
 import { z } from "zod";
 
 const server = createServer({ name: "bank", version: "1.0.0", logSink: (entry) => lines.push(entry) });
 server.use(
-  logRequests(), // outermost: sees every request and how it ended
+  log(), // outermost: sees every request and how it ended
   timing(),
-  rateLimit({ perCaller: 60, windowMs: 60_000 }),
+  rateLimit({ limit: 60, windowMs: 60_000 }),
   authorize(({ name, caller }) => name !== "pay" || caller?.scopes.includes("pay") === true || "Paying needs a clerk"),
   matchCaller({ argument: "clerk_id" }), // what a call says about its caller must fit its token
-  cacheResults({ ttlMs: 5_000 }), // innermost: keeps what handlers of read-only tools return
+  cache({ ttlMs: 5_000 }), // innermost: keeps what handlers of read-only tools return
 );
 server.tool("rate", { annotations: { readOnlyHint: true } }, () => rates.today());
 server.tool("pay", { input: z.object({ clerk_id: z.string().optional() }) }, () => "paid");

@@ -47,8 +47,8 @@ const orders = createServer({
   version: "1.0.0",
   http: { allowedHosts: ["tools.example"], trustedProxies: ["loopback"] },
 });
-const key = ({ caller, remoteAddress }: ServerRequest): string => caller?.subject ?? remoteAddress ?? "";
-orders.use(rateLimit({ perCaller: 60, windowMs: 60_000, key }));
+const per = ({ caller, remoteAddress }: ServerRequest): string => caller?.subject ?? remoteAddress ?? "";
+orders.use(rateLimit({ limit: 60, windowMs: 60_000, per }));
 orders.tool("from", {}, (_, ctx) => ctx.remoteAddress);
 // #endregion
 const behind = await orders.listen({ port: 0 });

@@ -20,7 +20,7 @@ for (const era of ["modern", "legacy"] as const) {
   await using client = await connect(server, {
     era,
     elicit: { "Refund ORD-001?": "confirm", "Refund ORD-002?": { action: "decline" } },
-    caller: { subject: "zhangsan", scopes: [], claims: {} },
+    caller: { subject: "zhangsan" },
   });
   assert.equal((await client.callTool("refund", { id: "ORD-001" })).text, "ORD-001: confirm");
   assert.equal((await client.callTool("refund", { id: "ORD-002" })).text, "ORD-002: decline");

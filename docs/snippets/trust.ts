@@ -37,7 +37,7 @@ assert.deepEqual(
 );
 
 // #region accept
-import { acceptTools, diffTool, formatChanges, readLock } from "@tenon/client";
+import { acceptTools, diffTool, formatChanges, readLock } from "@tenon/client/trust";
 
 const lock = await readLock(file);
 for (const tool of tools) {
@@ -51,7 +51,7 @@ await acceptTools(file, tools); // as they are now
 // #endregion
 
 // #region review
-import { reviewTools } from "@tenon/client";
+import { reviewTools } from "@tenon/client/trust";
 
 const careful = createClient({
   servers: { mail: { url } },
@@ -79,7 +79,7 @@ assert.deepEqual(
 await assert.rejects(reader.callTool("mail", "send", { to: "x" }), { code: "not_granted" });
 
 // #region stdio
-import { commandLineOf } from "@tenon/client";
+import { commandLineOf } from "@tenon/client/trust";
 
 const converter = {
   command: "node",

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { acceptTools, createClient, reviewTools } from "@tenon/client";
+import { createClient } from "@tenon/client";
+import { acceptTools, reviewTools } from "@tenon/client/trust";
 import { check } from "../lib/check.ts";
 import { accepted, outbox, updated } from "./server.ts";
 

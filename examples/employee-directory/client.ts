@@ -6,7 +6,7 @@ import { createAgent, HumanMessage } from "langchain";
 import { check } from "../lib/check.ts";
 import directory, { AUDIENCE, ISSUER, key, seen } from "./server.ts";
 
-const HOUR = 3_600;
+const HOUR_MS = 3_600_000;
 /** A token as the company's authorization server would issue it; the changes make those it would not. */
 const issue = (changes: Partial<TokenOptions> = {}): Promise<string> =>
   signToken({
@@ -15,7 +15,7 @@ const issue = (changes: Partial<TokenOptions> = {}): Promise<string> =>
     audience: AUDIENCE,
     subject: "agent-011",
     scopes: ["employees:read", "budgets:read"],
-    expiresInSeconds: HOUR,
+    ttlMs: HOUR_MS,
     ...changes,
   });
 
@@ -31,7 +31,7 @@ check("with a token of this issuer for this server, it answers", await statusFor
 check("without a token: 401", await statusFor(), 401);
 check("from another issuer: 401", await statusFor(await issue({ issuer: "another-auth-server" })), 401);
 check("for another server: 401", await statusFor(await issue({ audience: "another-mcp-server" })), 401);
-const issuedAt = new Date(Date.now() - 2 * HOUR * 1_000);
+const issuedAt = new Date(Date.now() - 2 * HOUR_MS);
 check("expired an hour ago: 401", await statusFor(await issue({ issuedAt })), 401);
 const stranger = await createSigningKey({ algorithm: "RS256" });
 check("signed by somebody else: 401", await statusFor(await issue({ key: stranger })), 401);

@@ -1,6 +1,6 @@
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
-import { createServer, loadStateKeys } from "@tenon/server";
+import { createServer, openStateKeys } from "@tenon/server";
 import { z } from "zod";
 
 /** The shop's server. What it needs to know its own questions again lies in the folder. */
@@ -8,8 +8,8 @@ export function openShop(folder: string) {
   const server = createServer({
     name: "shop",
     version: "1.0.0",
-    stateKeys: loadStateKeys(join(folder, "keys")),
-    questionTtlSeconds: 3 * 24 * 3600,
+    stateKeys: openStateKeys(join(folder, "keys")),
+    questionTtlMs: 3 * 24 * 3_600_000,
   });
   const input = z.object({ order: z.string(), amount: z.number() });
   server.tool(

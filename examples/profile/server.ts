@@ -10,7 +10,7 @@ const pins = new Map<string, string>();
 const server = createServer({
   name: "profiles",
   version: "1.0.0",
-  pageWaitSeconds: 1, // so that the example need not wait for people
+  pageWaitMs: 1_000, // so that the example need not wait for people
   async lifespan() {
     const page = await openPage(async (id, pin) => {
       // the link works once: who finds it later sets nothing

@@ -1,4 +1,4 @@
-import { mcpMiddleware, mcpTools, OfflineModel, type ToolErrors } from "@tenon/agent";
+import { mcpMiddleware, mcpTools, OfflineModel } from "@tenon/agent";
 import { createClient } from "@tenon/client";
 import { createAgent, createMiddleware, HumanMessage } from "langchain";
 import { check } from "../lib/check.ts";
@@ -20,7 +20,7 @@ const model = new OfflineModel({
   },
 });
 const logged = createMiddleware({ name: "Logged", wrapToolCall: (request, handler) => handler(request) });
-const ask = async (question: string, toolErrors: ToolErrors, middleware = [mcpMiddleware()]) => {
+const ask = async (question: string, toolErrors: "return" | "throw", middleware = [mcpMiddleware()]) => {
   const agent = createAgent({ model, tools: await mcpTools(client, { toolErrors }), middleware });
   const { messages } = await agent.invoke({ messages: [new HumanMessage(question)] });
   return messages.at(-1)?.text;
@@ -36,7 +36,7 @@ check(
 check(
   "arguments that do not fit are one short line",
   await ask("用户 9", "return"),
-  "抱歉：Invalid arguments for mcp_users_get_user: user_id: must be a string, got 9. Correct them and call again.",
+  '抱歉：The arguments do not fit tool "get_user" of server "users"; nothing was sent. Correct them and call again:\n- user_id: must be a string, got 9',
 );
 
 for (const [what, middleware] of Object.entries({ none: [], ours: [mcpMiddleware()], "somebody's": [logged] })) {

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { ConfigError } from "@tenon/core";
+import { ConfigError, codeOf, messageOf } from "@tenon/core";
 
 function nearestExisting(path: string): string {
   return existsSync(path) ? path : nearestExisting(dirname(path));
@@ -37,7 +37,7 @@ export function openDataDirectory(path: string): string {
     rmSync(probe);
     return absolute;
   } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+    const code = codeOf(cause) ?? "";
     const why: Record<string, string> = {
       EROFS: "the file system is read-only",
       EACCES: "this user may not write there",
@@ -48,7 +48,7 @@ export function openDataDirectory(path: string): string {
       ENOENT: "no directory can be made there",
     };
     throw new ConfigError(
-      `The data directory ${absolute} cannot be written: ${why[code] ?? (cause instanceof Error ? cause.message : String(cause))}. Choose another with --data`,
+      `The data directory ${absolute} cannot be written: ${why[code] ?? messageOf(cause)}. Choose another with --data`,
       { code: "data_directory", cause },
     );
   }

@@ -1,7 +1,7 @@
 import type { Lang } from "./texts/index.ts";
 
 /** What every command is told. */
-export interface CommonFlags {
+interface CommonFlags {
   /** Absolute path; it can be written. */
   data: string;
   lang: Lang;

@@ -1,16 +1,9 @@
 export { type ApprovalRecord, approvalOf, approvalsOf } from "./approval/approval-records.ts";
 export { type ApprovalOptions, approvals } from "./approval/approvals.ts";
-export type {
-  ActionRequest,
-  ApprovalDecision,
-  ApprovalInterrupt,
-  ApprovalResume,
-  Decider,
-  ReviewConfig,
-} from "./approval/decisions.ts";
-export type { ApprovableTool, ApprovalPolicy, ApprovalRule, DecisionKind } from "./approval/policy.ts";
+export type { ActionRequest, ApprovalDecision, ApprovalInterrupt, ApprovalResume } from "./approval/decisions.ts";
+export type { ApprovalPolicy, ApprovalRule } from "./approval/policy.ts";
 export { type BareLoopOptions, type BareLoopResult, bareLoop, type LoopEvent } from "./bare-loop/bare-loop.ts";
-export type { AssistantMessage, ChatMessage, ModelEndpoint } from "./bare-loop/chat-completions.ts";
+export type { ChatMessage, ModelEndpoint } from "./bare-loop/chat-completions.ts";
 export {
   type DispatchOptions,
   dispatch,
@@ -22,7 +15,6 @@ export {
 export {
   estimateTokens,
   findTools,
-  type SearchableTool,
   type SearchToolsOptions,
   searchTools,
   withinBudget,
@@ -33,7 +25,6 @@ export {
   type OfflineReply,
   type OfflineResult,
   type OfflineRules,
-  type OfflineTool,
   type OfflineTurn,
 } from "./model/offline.ts";
 export { fromModelArguments, type ModelProvider, toModelSchema } from "./model/provider-schemas/index.ts";
@@ -45,21 +36,11 @@ export {
 } from "./multi-server/client.ts";
 export type { ServerSession } from "./multi-server/session.ts";
 export type {
-  CallbackContext,
   Callbacks,
   Connection,
-  HookRequest,
-  HookResult,
-  HookRuntime,
   HttpConnection,
   MultiServerConfig,
-  OutputHandling,
-  ProgressSource,
-  RequestHeaders,
-  ServerSource,
   StdioConnection,
-  ToolHooks,
-  TransportConnection,
 } from "./multi-server/types.ts";
 export {
   type Answer,
@@ -68,13 +49,10 @@ export {
   type QuestionAction,
   type RunnableAgent,
   resumeValue,
-  type ThreadState,
 } from "./question/open-questions.ts";
 export type { ElicitationInterrupt, ElicitationResume } from "./question/questions.ts";
 export {
-  type ContextField,
   type ContextMetaOptions,
-  type ContextScope,
   contextMeta,
   contextOf,
   type StateContext,
@@ -82,19 +60,14 @@ export {
   stateContext,
 } from "./state-context/state-context.ts";
 export { stateByTrace, type TracedState } from "./state-context/state-context-trace.ts";
-export type { CallOrigin, RunEvent, ThreadEvent } from "./thread/events.ts";
-export {
-  type InteractiveInput,
-  type InteractiveOptions,
-  type InteractiveResult,
-  runInteractive,
-} from "./thread/interactive.ts";
-export { type InvokableAgent, invokeAgent, streamAgent } from "./thread/invoke.ts";
+export type { RunEvent } from "./thread/events.ts";
+export { type InteractiveOptions, type InteractiveResult, runInteractive } from "./thread/interactive.ts";
+export { invokeAgent, streamAgent } from "./thread/invoke.ts";
 export {
   isProcessGone,
   processHolder,
   ThreadBusyError,
-  ThreadLeaseLost,
+  ThreadLeaseLostError,
   type ThreadLeaseOptions,
   withThreadLease,
 } from "./thread/lease.ts";
@@ -105,14 +78,9 @@ export {
   type StreamEvent,
   type StreamInput,
   type StreamOptions,
-  type StreamStamp,
   streamRun,
 } from "./thread/stream.ts";
-export type { StreamError } from "./thread/stream-error.ts";
 export { type StreamInteractiveOptions, streamInteractive } from "./thread/stream-interactive.ts";
-export type { RedactPlace, StreamRedactor } from "./thread/stream-shape.ts";
-export type { ThreadOptions } from "./thread/stream-thread.ts";
-export type { ToolErrors } from "./tool/failures.ts";
 export { McpTool, type McpToolMetadata } from "./tool/mcp-tool.ts";
 export { type McpArtifact, toolMessageOf } from "./tool/messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./tool/middleware.ts";

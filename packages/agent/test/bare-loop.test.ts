@@ -96,7 +96,7 @@ describe("a loop without a framework", () => {
       expect.stringContaining('There is no tool "mcp_shop_no_such_tool"'),
       expect.stringContaining("are not JSON"),
       expect.stringContaining("must be one JSON object"),
-      expect.stringContaining("Invalid arguments for mcp_shop_shape"),
+      expect.stringContaining('The arguments do not fit tool "shape"'),
       "the printer is on fire",
       "(no output)",
       "[image, image/png, 3 bytes]",

@@ -7,7 +7,8 @@ import { createServer, ToolError } from "@tenon/server";
 import { AIMessage, createAgent, createMiddleware, HumanMessage } from "langchain";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type AgentInterceptor, mcpMiddleware, mcpTools, type ToolErrors } from "../src/index.ts";
+import { type AgentInterceptor, mcpMiddleware, mcpTools } from "../src/index.ts";
+import type { ToolErrors } from "../src/tool/failures.ts";
 import { callingModel } from "./scripted-model.ts";
 
 const cleanups: Array<() => unknown> = [];
@@ -39,7 +40,7 @@ const args: Record<Kind, Record<string, unknown>> = {
 const shown: Record<Kind, RegExp> = {
   "tool error": /^there is no order o9$/,
   "argument error":
-    /^Invalid arguments for mcp_shop_find: id: must be a string, got 7\. Correct them and call again\.$/,
+    /^The arguments do not fit tool "find" of server "shop"; nothing was sent\. .*\n- id: must be a string, got 7$/,
   "connection error": /shop/,
 };
 const thrown: Record<Kind, [new (...args: never[]) => TenonError, string | RegExp]> = {

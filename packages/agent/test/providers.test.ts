@@ -104,8 +104,8 @@ function answers(messages: readonly BaseMessage[]): string[] {
 describe.each(cases)("$spec with a server whose schemas are awkward", ({ spec, provider, start }) => {
   const expected = [
     'success {"names":["x"],"n":null}',
-    expect.stringMatching(/^error Invalid arguments for mcp_shop_optional: n: must be/),
-    expect.stringMatching(/^error Invalid arguments for mcp_shop_either: arguments: needs "a" or "b"/),
+    expect.stringMatching(/^error The arguments do not fit tool "optional".*\n- n: must be/),
+    expect.stringMatching(/^error The arguments do not fit tool "either".*\n- arguments: needs "a" or "b"/),
     'success {"shape":{"kind":"circle","r":1}}',
     'success {"level":2,"bag":{"a":1}}',
     "error the printer is on fire",

@@ -127,7 +127,7 @@ describe("an agent with a real server over HTTP", () => {
   });
 
   it("a question that waited too long is asked again", async () => {
-    const shop = await startShop({ questionTtlSeconds: 3 });
+    const shop = await startShop({ questionTtlMs: 3_000 });
     const drive = await startAgent(shop.url, new MemorySaver(), [refund]);
     const errors: Array<string | undefined> = [];
     const result = await drive("go", {
@@ -187,8 +187,35 @@ describe("an agent with a real server over HTTP", () => {
         : { answers: Object.fromEntries(Object.keys(question.questions).map((key) => [key, { action: "decline" }])) };
     const result = await drive("go", { ask: decline });
     expect(result.reply).toMatch(
-      /error=the person said no \| error=Invalid arguments for mcp_shop_refund: amount: must/,
+      /error=the person said no \| error=The arguments do not fit tool "refund" of server "shop"; .*\s- amount: must/,
     );
     expect(effects).toEqual(["quote o1"]);
   });
+});
+
+it("arguments are judged by the definition the server has now, not by the one the tools were made from", async () => {
+  const shopWith = async (id: z.ZodType<unknown>, port: number) => {
+    const server = createServer({ name: "shop", version: "1.0.0", cache: { "tools/list": { ttlMs: 0 } } });
+    server.tool("find", { input: z.object({ id }) }, ({ id }) => `order ${String(id)}`);
+    const listening = await server.listen({ port });
+    return {
+      port: Number(new URL(listening.url).port),
+      url: listening.url,
+      close: async () => {
+        await listening.close(10);
+        await server.close();
+      },
+    };
+  };
+  const before = await shopWith(z.number(), 0);
+  await using client = createClient({ servers: { shop: { url: before.url } } });
+  const [find] = await mcpTools(client);
+  expect(await find?.invoke({ id: 1 })).toBe("order 1");
+  await before.close();
+  const after = await shopWith(z.string(), before.port);
+  try {
+    expect(await find?.invoke({ id: "o1" })).toBe("order o1");
+  } finally {
+    await after.close();
+  }
 });

@@ -13,8 +13,9 @@ import type {
   ToolResult,
   WireResult,
 } from "@tenon/client";
-import type { JsonObject } from "@tenon/core";
-import { ProtocolError } from "@tenon/core";
+import { type JsonObject, ProtocolError } from "@tenon/core";
+import { wrongFields } from "@tenon/core/internal";
+import { schemaCheck } from "@tenon/core/internal/schema-check";
 import type { AgentClient, AgentInterceptor } from "../src/index.ts";
 
 /** What reaches the scripted server: one entry per leg. */
@@ -57,6 +58,22 @@ export function expiredState(reason = "expired"): ProtocolError {
     code: "refused",
     data: { code: -32602, message: "expired", data: { reason } },
   });
+}
+
+/** What a client answers for arguments that do not fit; undefined when they do. */
+function misfit(schema: JsonObject, args: Readonly<Record<string, unknown>>): ToolResult | undefined {
+  const compiled = schemaCheck(schema, "all");
+  const verdict = compiled.fault ? undefined : compiled.check(args);
+  if (verdict?.ok !== false) return undefined;
+  const issues = wrongFields(verdict.issues, args, { whole: "arguments" });
+  const text = `The arguments do not fit: ${issues.map(({ message }) => message).join("; ")}`;
+  return {
+    content: [{ type: "text", text }],
+    isError: true,
+    meta: {},
+    raw: { content: [], isError: true },
+    problem: { code: "invalid_arguments", data: { issues } },
+  };
 }
 
 const closed = () => Promise.reject(new Error("not part of this script"));
@@ -110,6 +127,8 @@ export function scriptedClient(
       } as WireResult;
     };
     const base = async (request: ToolCallRequest): Promise<ToolResult> => {
+      const wrong = misfit(tools[request.name]?.schema ?? { type: "object" }, request.args);
+      if (wrong) return wrong;
       let more: Pick<Sent, "answers" | "state"> = {};
       for (let round = 0; ; round += 1) {
         const leg: Leg = { server, tool: request.name, args: request.args, round };

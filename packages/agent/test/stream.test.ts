@@ -372,7 +372,7 @@ describe("what goes wrong", () => {
     expect(events.map(({ type }) => type)).toEqual(["run-start", "error", "end"]);
     expect(JSON.stringify(events)).not.toContain("/srv/x");
     expect(() => stream("hi", { thread: "t" } as never)).toThrow('did you mean "threadId"');
-    expect(() => stream("hi", { buffer: 0 })).toThrow("at least 1");
+    expect(() => stream("hi", { maxBuffered: 0 })).toThrow("at least 1");
     expect(() => stream("hi", { threadId: "" })).toThrow("threadId");
     const { leases } = openMemory();
     expect(() => stream("hi", { leases, exclusive: (work) => work() })).toThrow("not both");
@@ -423,7 +423,7 @@ describe("a slow reader", () => {
       { text: "One moment please, ".repeat(20), calls: [call("spam"), call("ask", { what: "Shirt" })] },
     ];
     const { agent, stream } = await setUp(script);
-    const run = stream("go", { buffer: 40 });
+    const run = stream("go", { maxBuffered: 40 });
     const events: StreamEvent[] = [];
     const first = await run.next();
     if (!first.done) events.push(first.value);
@@ -449,7 +449,7 @@ describe("a slow reader", () => {
 
   it("gets long results cut, and is told so", async () => {
     const { collect } = await setUp([{ calls: [call("long")] }, { text: "y".repeat(3_000) }]);
-    const events = await collect("go", { maxText: 1_000 });
+    const events = await collect("go", { maxTextChars: 1_000 });
     const [result] = of(events, "tool-end");
     expect(result).toMatchObject({ truncated: true, status: "success" });
     expect(result?.text).toHaveLength(1_000);

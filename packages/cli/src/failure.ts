@@ -1,8 +1,8 @@
-import { cleanText, isRecord, TenonError } from "@tenon/core";
+import { cleanText, isRecord, messageOf, TenonError } from "@tenon/core";
 import { CommanderError } from "commander";
 
 /** What the command line tells its caller when it ends. */
-export const EXIT = {
+const EXIT = {
   ok: 0,
   /** The command was understood and could not be done. */
   failed: 1,
@@ -30,8 +30,6 @@ export class CommandError extends TenonError {
 export const usageError = (why: string, todo: string): CommandError =>
   new CommandError({ what: "the command line is wrong", why, todo }, { code: "usage" });
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 /**
  * Runs a command's work, so that a failure begins with what was not done.
  * @param what for example "no token was signed"
@@ -47,7 +45,7 @@ export async function attempt<T>(what: string, work: () => Promise<T>): Promise<
     throw new CommandError(
       {
         what,
-        why: typeof problem === "string" ? problem : `${known ? "" : "unexpected error: "}${textOf(cause)}`,
+        why: typeof problem === "string" ? problem : `${known ? "" : "unexpected error: "}${messageOf(cause)}`,
         todo: typeof fix === "string" ? fix : "look at --help of the command; --verbose shows the cause",
       },
       { code: known ? cause.code : "unexpected", cause },
@@ -95,7 +93,7 @@ export function describeFailure(
       ? explainUsage(error, command)
       : error instanceof CommandError
         ? error.explanation
-        : { what: "it failed", why: `unexpected error: ${textOf(error)}`, todo: "run it again with --verbose" };
+        : { what: "it failed", why: `unexpected error: ${messageOf(error)}`, todo: "run it again with --verbose" };
   const lines = [
     `${command}: ${explanation.what}`,
     `  why: ${explanation.why}`,

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { cleanText, didYouMean } from "@tenon/core";
+import { cleanText } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import { Command, CommanderError } from "commander";
 import { addAuthServer } from "./commands/auth-server.ts";
 import { addKeys } from "./commands/keys.ts";
@@ -22,7 +23,7 @@ function versionOf(): string {
 }
 
 /** Every command with its options; what a command does is loaded when it runs. */
-export function createProgram(): Command {
+function createProgram(): Command {
   const program = new Command("tenon")
     .description("The command line of Tenon: MCP servers and clients, and what their development needs.")
     .version(versionOf())

@@ -66,7 +66,7 @@ describe("a token that ends", () => {
 
   it("is renewed when the server finds that it has ended, whatever the client thinks", async () => {
     const cwd = folder();
-    const { url, issuer, path, start, alice, who } = await signedIn({ cwd, jwt: { clockSkewSeconds: 0 } });
+    const { url, issuer, path, start, alice, who } = await signedIn({ cwd, jwt: { clockSkewMs: 0 } });
     const ended = await expiredToken(cwd, issuer, url);
     changeTokens(path, () => ({ accessToken: ended }));
     const { claims } = await whoami(start());

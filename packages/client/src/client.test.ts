@@ -4,8 +4,10 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { stubHttp } from "../test/stub/index.ts";
 import { createClient } from "./client.ts";
-import { checkAnswer, commandLineOf, formatChanges, renderText, reviewTools } from "./index.ts";
+import { renderText } from "./index.ts";
 import * as interceptors from "./interceptors/index.ts";
+import { checkAnswer } from "./question/index.ts";
+import { commandLineOf, formatChanges, reviewTools } from "./trust/index.ts";
 import type { ClientOptions } from "./types/client.ts";
 
 const { audit, cache, injectArgs, log, rateLimit, retry, timeout } = interceptors;
@@ -56,7 +58,7 @@ describe("createClient", () => {
   });
   it.each([
     ["retry", retry, "retry is a factory; write retry()"],
-    ["timeout", timeout, "timeout is a factory; write timeout({ defaultMs: 20_000 })"],
+    ["timeout", timeout, "timeout is a factory; write timeout({ timeoutMs: 20_000 })"],
     ["injectArgs", injectArgs, "injectArgs is a factory; write injectArgs({"],
   ])("refuses the factory %s that was not called", (_, factory, message) => {
     expect(create({ servers: {}, interceptors: [log(), factory] })).toThrow(`interceptors[1]: ${message}`);

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
-import { ConfigError, ConnectionError, didYouMean, type TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, cleanText, type TenonError } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import { callOnWire } from "./call/call.ts";
 import { nextClient, noteCall } from "./call/marks.ts";
 import { runOnion, showTools } from "./call/onion.ts";
@@ -14,7 +15,7 @@ import {
 } from "./call/resources.ts";
 import { isToolResult, problemResult, resultError } from "./call/results.ts";
 import { MAX_RESULT_BYTES, withRoom } from "./call/size.ts";
-import { limitOf, type WireContext } from "./call/wire.ts";
+import type { WireContext } from "./call/wire.ts";
 import { AnswerCache } from "./catalog/cache.ts";
 import { mergeTools, ToolList } from "./catalog/catalog.ts";
 import { refuseNoObject } from "./catalog/tool-checks.ts";
@@ -78,6 +79,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #pools = new Pools();
   readonly #abort = new AbortController();
   readonly #gate: Gate;
+  /** Servers that a list lacked, and the program's user was told of. */
+  readonly #leftOut = new Set<string>();
   #routes = new Map<string, CatalogTool>();
   #calls = 0;
   #closing: Promise<void> | undefined;
@@ -151,18 +154,14 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const refused = refuseNoObject(server, tool, args);
     if (refused && this.#options.toolErrors === "throw") throw refused;
     if (refused) return problemResult(refused);
-    const context = { ...this.#context(entry, options), tools: entry.tools, driver: options.driver, given: args };
+    const { driver } = options;
+    const context = { ...this.#context(entry, options), tools: entry.tools, gate: this.#gate, driver, given: args };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     noteCall(runtime, this.#number, entry.server.identifies ? await entry.server.identify() : "");
     const outcome = await runOnion<Runtime, Extra>({
       interceptors: this.#options.interceptors ?? [],
-      core: async (inner: ToolCallRequest<Runtime>) => {
-        await entry.tools.admit(inner.name);
-        const limits = { signal: inner.signal, limitMs: limitOf(context) };
-        const spentMs = await this.#gate.permit(server, inner.name, entry.tools, limits);
-        return callOnWire({ ...context, spentMs }, inner);
-      },
+      core: (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner),
       signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
       limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,
       request: (signal) =>
@@ -300,13 +299,24 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     for (const [index, outcome] of outcomes.entries()) {
       const server = entries[index]?.server;
       if (!server) continue;
-      if (outcome.status === "fulfilled") found.push({ name: server.name, value: outcome.value });
+      if (outcome.status === "fulfilled") {
+        found.push({ name: server.name, value: outcome.value });
+        this.#leftOut.delete(server.name);
+      }
       // everything below throws Tenon's errors only
       // a damaged lock file is nobody's outage: it must not look like servers without tools
       else if (server.config.required || server.closed || outcome.reason?.code === "bad_lock")
         throw outcome.reason as TenonError;
+      else this.#tellLeftOut(server.name, outcome.reason as TenonError);
     }
     return found;
+  }
+
+  /** A list that lacks a server must not look like a server without tools: said once, unless somebody listens. */
+  #tellLeftOut(server: string, { message }: TenonError): void {
+    if (this.#events.onServerState || this.#leftOut.has(server)) return;
+    this.#leftOut.add(server);
+    process.stderr.write(`tenon: left out of the list: ${cleanText(message)}\n`);
   }
 }
 

@@ -1,15 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { open, realpath, rename, rm, stat, utimes } from "node:fs/promises";
-import { ConnectionError } from "@tenon/core";
+import { ConnectionError, codeOf } from "@tenon/core";
 import { pause } from "./connection/time.ts";
 
 const WAIT_MS = 10_000;
 /** A holder shows every second that it lives; one that has not for so long was killed. */
 const STALE_MS = 5_000;
 const ALIVE_MS = 1_000;
-
-/** The operating system's code of an error, for example `ENOENT`. */
-export const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
 
 /** Replaces a file at once: whoever reads sees the old content or the new one. A link stays a link. */
 export async function replaceFile(path: string, text: string, mode: number): Promise<void> {

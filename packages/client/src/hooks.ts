@@ -32,13 +32,17 @@ export function connectionHooks(
     elicitation: elicitation !== undefined,
     beforeOpen: (server, config) => gate.start(server, config),
     onStderr: onLog && ((server, data) => emit(onLog, { level: "info", logger: "stderr", data }, { server })),
-    onCatalogChanged: (server) => emit(events.onCatalogChanged, { server }),
-    onVisited: (server, params) => visits.complete(server, params),
-    onLog: (server, { level, logger, data }, call) => {
-      const event = { level, ...(logger !== undefined && { logger }), data };
-      const source = call?.source ?? { server };
-      emit(onLog, event, source);
-      emit(call?.onLog, event, source);
+    notifications: {
+      "notifications/tools/list_changed": (server) => emit(events.onCatalogChanged, { server }),
+      "notifications/message": (server, { level, logger, data }, call) => {
+        const event = { level, ...(logger !== undefined && { logger }), data };
+        const source = call?.source ?? { server };
+        emit(onLog, event, source);
+        emit(call?.onLog, event, source);
+      },
+      ...(elicitation !== undefined && {
+        "notifications/elicitation/complete": (server: string, params: unknown) => visits.complete(server, params),
+      }),
     },
     onQuestion: (server, params, calls, signal) =>
       answerLegacyQuestion(elicitation ?? "interrupt", server, params, calls, signal, {

@@ -1,37 +1,54 @@
-import { ConfigError, checkOptions, isRecord, kindOf } from "@tenon/core";
+import { isLoopback, isRecord } from "@tenon/core";
+import {
+  anything,
+  callable,
+  checkOptions,
+  flag,
+  kindOf,
+  LOG_LEVELS,
+  milliseconds,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  positive,
+  text,
+  refuseOption as wrong,
+} from "@tenon/core/internal";
 import { checkSelection } from "./catalog/filters.ts";
 import { checkSandbox } from "./connection/launch.ts";
-import { isLoopback } from "./connection/proxy.ts";
 import { expectList, expectText } from "./expect.ts";
 import { factoryOf } from "./interceptors/general.ts";
 import { pinOptions } from "./trust/gate.ts";
 import { checkTrust } from "./trust/options.ts";
 import type { CallOptions, ReadOptions } from "./types/calls.ts";
 import type { ClientOptions } from "./types/client.ts";
-import type { HttpServerConfig, ServerConfig } from "./types/servers.ts";
+import { EVENTS } from "./types/events.ts";
+import type { HttpServerConfig, ServerConfig, StdioServerConfig, TransportServerConfig } from "./types/servers.ts";
 
-const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-const EVENTS = ["onProgress", "onLog", "onElicitation", "onCatalogChanged", "onServerState", "onHandlerError"];
-const COMMON = ["required", "connectTimeoutMs", "timeoutMs", "include", "exclude", "expectHosts", "grants"];
-const TIMES = ["connectTimeoutMs", "timeoutMs"] as const;
-const SIZES = ["maxResponseBytes", "concurrency", "pool"] as const;
-/** Above this, in milliseconds, a timer ends at once instead of late: about 24 days. */
-const LONGEST_MS = 2 ** 31 - 1;
-/** The options a configured server may have, by what it is reached by. */
-export const SERVER_KEYS = {
-  url: ["url", "headers", "auth", "socketPath", "ca", "maxResponseBytes", ...COMMON],
-  command: ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", "pool", ...COMMON],
-  transport: ["transport", ...COMMON],
-};
-
+/** The options of a server that are the same whatever it is reached by. */
+const COMMON = {
+  required: flag,
+  connectTimeoutMs: milliseconds,
+  timeoutMs: milliseconds,
+  // with what they mean together, below
+  include: anything,
+  exclude: anything,
+  expectHosts: anything,
+  grants: anything,
+} as const;
 const PEM_CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/;
 
-function wrong(message: string): never {
-  throw new ConfigError(message, { code: "invalid_option" });
+function filled(value: unknown, where: string): void {
+  if (typeof value !== "string" || value === "") wrong(`${where} must be a text`);
+}
+
+function texts(value: unknown, where: string): void {
+  if (!Array.isArray(value) || !value.every((item) => typeof item === "string")) {
+    wrong(`${where} must be a list of texts`);
+  }
 }
 
 function checkTexts(value: unknown, where: string): void {
-  if (value === undefined) return;
   if (!isRecord(value)) wrong(`${where} must be an object of texts`);
   for (const [key, item] of Object.entries(value)) {
     // the type only: what stands in headers and variables may be secret
@@ -39,20 +56,21 @@ function checkTexts(value: unknown, where: string): void {
   }
 }
 
-function checkMs(value: unknown, where: string): void {
-  if (value === undefined || (typeof value === "number" && value > 0 && value <= LONGEST_MS)) return;
-  // Infinity and NaN have no JSON
-  const got = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? typeof value);
-  wrong(`${where} must be a positive number of milliseconds, at most ${LONGEST_MS}, got ${got}`);
-}
-
 function checkUrl(url: unknown, where: string): void {
   const parsed = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
-  if (!parsed || !["http:", "https:"].includes(parsed.protocol)) {
-    wrong(
-      `${where}.url must be an http or https address such as http://127.0.0.1:8030/mcp, got ${JSON.stringify(url)}`,
-    );
-  }
+  if (parsed && ["http:", "https:"].includes(parsed.protocol)) return;
+  wrong(`${where} must be an http or https address such as http://127.0.0.1:8030/mcp, got ${JSON.stringify(url)}`);
+}
+
+/** Anything but PEM is passed over by TLS without a word, and every certificate then refused. */
+function checkAuthorities(ca: unknown, where: string): void {
+  const authorities: unknown[] = [ca].flat();
+  if (!authorities.every((one) => typeof one === "string")) wrong(`${where} must be a text`);
+  if (authorities.every((one) => PEM_CERTIFICATE.test(String(one)))) return;
+  wrong(
+    `${where} must be certificates as PEM text (-----BEGIN CERTIFICATE-----). The path of a file is not read: give ` +
+      'what is in it, readFileSync(path, "utf8")',
+  );
 }
 
 function checkAuth({ auth, headers, url, socketPath }: HttpServerConfig, where: string): void {
@@ -69,65 +87,58 @@ function checkAuth({ auth, headers, url, socketPath }: HttpServerConfig, where: 
   }
 }
 
+/** The options a configured server may have and what they may be, by what it is reached by. */
+export const SERVER_OPTIONS = {
+  url: {
+    url: checkUrl,
+    headers: checkTexts,
+    auth: anything, // with the address, below
+    socketPath: text,
+    ca: checkAuthorities,
+    maxResponseBytes: positive("bytes"),
+    ...COMMON,
+  } satisfies OptionChecks<HttpServerConfig>,
+  command: {
+    command: filled,
+    args: texts,
+    env: checkTexts,
+    cwd: text,
+    sandbox: checkSandbox,
+    maxResponseBytes: positive("bytes"),
+    concurrency: positive("calls"),
+    pool: positive("processes"),
+    ...COMMON,
+  } satisfies OptionChecks<StdioServerConfig>,
+  transport: { transport: callable, ...COMMON } satisfies OptionChecks<TransportServerConfig>,
+} as const;
+
 /** Refuses a server's configuration that `createClient` would not understand. @throws ConfigError */
-export function checkServer(config: ServerConfig, where: string): void {
+export function checkServer(value: unknown, where: string): asserts value is ServerConfig {
+  const config = value as ServerConfig; // what it is, is checked here
   if (!isRecord(config)) wrong(`${where} must be an object with url, command or transport`);
-  const kinds = (["url", "command", "transport"] as const).filter((kind) => kind in config);
+  const given: Readonly<Record<string, unknown>> = { ...config };
+  const all = Object.keys(SERVER_OPTIONS) as (keyof typeof SERVER_OPTIONS)[]; // its own keys
+  const kinds = all.filter((kind) => kind in config);
   const [kind] = kinds;
   // a misspelt key is the likelier reason for a missing kind
-  if (!kind) checkOptions(config, [...new Set(Object.values(SERVER_KEYS).flat())], where);
+  if (!kind) checkOptions(config, [...new Set(Object.values(SERVER_OPTIONS).flatMap(Object.keys))], where);
   if (!kind || kinds.length > 1) {
     wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
   }
-  checkOptions(config, SERVER_KEYS[kind], where);
-  const given: Record<string, unknown> = { ...config };
-  for (const key of TIMES) checkMs(given[key], `${where}.${key}`);
-  for (const key of SIZES) {
-    const value = given[key];
-    if (value === undefined || (typeof value === "number" && value > 0)) continue;
-    wrong(`${where}.${key} must be a positive number, got ${JSON.stringify(value)}`);
-  }
-  if (given.required !== undefined && typeof given.required !== "boolean") {
-    wrong(`${where}.required must be true or false`);
-  }
+  const checks: Readonly<Record<string, OptionCheck>> = SERVER_OPTIONS[kind];
+  checkOptions(config, checks, where);
+  // undefined is no way to reach anything
+  if (given[kind] === undefined) checks[kind]?.(undefined, `${where}.${kind}`);
   checkTrust(config, where);
   checkSelection(config, where);
-  if ("url" in config) {
-    checkUrl(config.url, where);
-    checkTexts(config.headers, `${where}.headers`);
-    checkAuth(config as HttpServerConfig, where); // it has a url
-    for (const [key, value] of Object.entries({ socketPath: config.socketPath, ca: config.ca })) {
-      const texts: unknown[] = key === "ca" && Array.isArray(value) ? value : [value ?? ""];
-      if (!texts.every((text) => typeof text === "string")) wrong(`${where}.${key} must be a text`);
-    }
-    // anything else is passed over by TLS without a word, and every certificate then refused
-    const authorities: unknown[] = [config.ca ?? []].flat();
-    if (!authorities.every((text) => PEM_CERTIFICATE.test(String(text)))) {
-      wrong(
-        `${where}.ca must be certificates as PEM text (-----BEGIN CERTIFICATE-----). The path of a file is not read: give ` +
-          'what is in it, readFileSync(path, "utf8")',
-      );
-    }
-  } else if ("command" in config) {
-    if (typeof config.command !== "string" || config.command === "") wrong(`${where}.command must be a text`);
-    const args: unknown = config.args ?? [];
-    if (!Array.isArray(args) || !args.every((item) => typeof item === "string")) {
-      wrong(`${where}.args must be a list of texts`);
-    }
-    if (given.cwd !== undefined && typeof given.cwd !== "string") wrong(`${where}.cwd must be a text`);
-    checkTexts(config.env, `${where}.env`);
-    if (config.pool !== undefined && config.concurrency !== undefined) {
-      wrong(`${where} has pool and concurrency; a process of a pool has one call at a time, so give one of the two`);
-    }
-    checkSandbox(config.sandbox, `${where}.sandbox`);
-  } else if (typeof config.transport !== "function") {
-    wrong(`${where}.transport must be a function that makes a transport`);
+  if ("url" in config) checkAuth(config as HttpServerConfig, where); // it has a url
+  if ("command" in config && config.pool !== undefined && config.concurrency !== undefined) {
+    wrong(`${where} has pool and concurrency; a process of a pool has one call at a time, so give one of the two`);
   }
 }
 
 /** Refuses what is no list of interceptors; a factory that was not called would fail in the middle of the first call. */
-function checkInterceptors(list: unknown, where: string): void {
-  if (list === undefined) return;
+const checkInterceptors: OptionCheck = (list, where) => {
   if (!Array.isArray(list)) wrong(`${where} must be a list of functions (request, next) => outcome`);
   for (const [index, one] of list.entries()) {
     const factory = factoryOf(one);
@@ -135,74 +146,74 @@ function checkInterceptors(list: unknown, where: string): void {
     if (typeof one === "function") continue;
     wrong(`${where}[${index}] must be a function (request, next) => outcome, got ${kindOf(one)}`);
   }
+};
+
+const checkEvents: OptionCheck = (events, where) => {
+  if (!isRecord(events)) wrong(`${where} must be an object of handlers`);
+  checkOptions(events, EVENTS, where);
+};
+
+/** For an option that is a function or one of a few words. */
+function callableOr(...words: readonly string[]): OptionCheck {
+  const word = oneOf(...words);
+  return (value, where) => {
+    if (typeof value !== "function") word(value, where);
+  };
 }
 
-function checkChoice(value: unknown, choices: readonly string[], where: string): void {
-  if (value === undefined || (typeof value === "string" && choices.includes(value))) return;
-  wrong(`${where} must be one of ${choices.join(", ")}, got ${JSON.stringify(value) ?? typeof value}`);
-}
+/** Options that are one word of a few: a file may say them as they are. */
+export const CHOICES = {
+  naming: ["prefixed", "plain"],
+  toolErrors: ["return", "throw"],
+  logLevel: LOG_LEVELS,
+} as const satisfies Partial<Record<keyof ClientOptions, readonly string[]>>;
+
+const CLIENT_OPTIONS: OptionChecks<ClientOptions> = {
+  servers: (servers, where) => {
+    if (!isRecord(servers)) wrong(`${where} must be an object of server configurations`);
+    for (const [name, config] of Object.entries(servers)) {
+      if (name === "") wrong(`${where} has a server without a name`);
+      checkServer(config as ServerConfig, `servers.${name}`); // that it is one is what is checked
+    }
+  },
+  interceptors: checkInterceptors,
+  events: checkEvents,
+  elicitation: callableOr("interrupt"),
+  // where they are made ready to answer
+  sampling: anything,
+  roots: anything,
+  naming: callableOr(...CHOICES.naming),
+  toolErrors: oneOf(...CHOICES.toolErrors),
+  logLevel: oneOf(...CHOICES.logLevel),
+  maxResultBytes: positive("bytes"),
+  pin: (pin) => void pinOptions(pin as ClientOptions["pin"]), // it refuses what is none
+  onFirstStart: (ask, where) => {
+    if (ask !== false) callable(ask, where);
+  },
+  info: anything,
+};
 
 /**
  * Refuses what `createClient` would not understand.
  * @throws ConfigError `unknown_option` with "did you mean", or `invalid_option`
  */
-export function checkClientOptions<Options extends object>(
-  options: Options & Pick<ClientOptions, "servers" | "pin">,
-): void {
+export function checkClientOptions<Options extends object>(options: Options & Pick<ClientOptions, "servers">): void {
   const where = "createClient(options)";
-  const known = [
-    "servers",
-    "interceptors",
-    "events",
-    "elicitation",
-    "sampling",
-    "roots",
-    "naming",
-    "toolErrors",
-    "logLevel",
-    "maxResultBytes",
-    "info",
-    "pin",
-    "onFirstStart",
-  ];
-  checkOptions(options, known, where);
-  const given: Record<string, unknown> = { ...options };
-  if (!isRecord(given.servers)) wrong(`${where}.servers must be an object of server configurations`);
-  for (const [name, config] of Object.entries(options.servers)) {
-    if (name === "") wrong(`${where}.servers has a server without a name`);
-    checkServer(config, `servers.${name}`);
-  }
-  if (given.events !== undefined) {
-    if (!isRecord(given.events)) wrong(`${where}.events must be an object of handlers`);
-    checkOptions(given.events, EVENTS, `${where}.events`);
-    for (const [name, handler] of Object.entries(given.events)) {
-      if (handler !== undefined && typeof handler !== "function") wrong(`${where}.events.${name} must be a function`);
-    }
-  }
-  if (typeof given.elicitation !== "function") checkChoice(given.elicitation, ["interrupt"], `${where}.elicitation`);
-  checkInterceptors(given.interceptors, `${where}.interceptors`);
-  if (typeof given.naming !== "function") checkChoice(given.naming, ["prefixed", "plain"], `${where}.naming`);
-  pinOptions(options.pin);
-  if (given.onFirstStart !== undefined && typeof given.onFirstStart !== "function") {
-    wrong(`${where}.onFirstStart must be a function`);
-  }
-  checkChoice(given.toolErrors, ["return", "throw"], `${where}.toolErrors`);
-  checkChoice(given.logLevel, LEVELS, `${where}.logLevel`);
-  checkBytes(given.maxResultBytes, where);
+  checkOptions(options, CLIENT_OPTIONS, where);
+  if (options.servers === undefined) wrong(`${where}.servers must be an object of server configurations`);
 }
 
-function checkBytes(value: unknown, where: string): void {
-  if (value === undefined || (typeof value === "number" && value > 0)) return;
-  wrong(`${where}.maxResultBytes must be a positive number of bytes, got ${JSON.stringify(value) ?? typeof value}`);
-}
-
-const READ = "signal timeoutMs totalTimeoutMs headers meta onProgress onLog maxResultBytes".split(" ");
-
-function checkLimits({ maxResultBytes, timeoutMs, totalTimeoutMs }: ReadOptions, where: string): void {
-  checkBytes(maxResultBytes, where);
-  checkMs(timeoutMs, `${where}.timeoutMs`);
-  checkMs(totalTimeoutMs, `${where}.totalTimeoutMs`);
-}
+const READ_OPTIONS: OptionChecks<ReadOptions> = {
+  signal: anything,
+  timeoutMs: milliseconds,
+  totalTimeoutMs: milliseconds,
+  headers: anything,
+  meta: anything,
+  onProgress: anything,
+  onLog: anything,
+  maxResultBytes: positive("bytes"),
+};
+const CALL_OPTIONS: OptionChecks<CallOptions> = { ...READ_OPTIONS, runtime: anything, driver: anything };
 
 /** Refuses a name that is no text. @throws ConfigError `invalid_option` */
 export function checkName(method: "callTool" | "getPrompt", name: unknown): void {
@@ -219,17 +230,15 @@ export function checkPromptArguments(args: unknown): void {
 export function checkUris(uris: unknown): void {
   if (uris === undefined) return;
   expectList(uris, "readResources(server, uris): uris");
-  for (const uri of uris as unknown[]) expectText(uri, "readResources(server, uris): an address"); // it is a list
+  for (const uri of uris) expectText(uri, "readResources(server, uris): an address");
 }
 
 /** Refuses what one call would not understand. @throws ConfigError `unknown_option`, `invalid_option` */
 export function checkCallOptions(options: CallOptions): void {
-  checkOptions(options, [...READ, "runtime", "driver"], "callTool(…, options)");
-  checkLimits(options, "callTool(…, options)");
+  checkOptions(options, CALL_OPTIONS, "callTool(…, options)");
 }
 
 /** The same for reading a resource or rendering a prompt. */
 export function checkReadOptions(options: ReadOptions, method: "readResources" | "getPrompt"): void {
-  checkOptions(options, READ, `${method}(…, options)`);
-  checkLimits(options, `${method}(…, options)`);
+  checkOptions(options, READ_OPTIONS, `${method}(…, options)`);
 }

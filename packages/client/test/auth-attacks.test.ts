@@ -65,6 +65,40 @@ describe("a server that", () => {
     expect(good.tokenRequests.map(({ grant_type }) => grant_type)).toEqual(["authorization_code", "refresh_token"]);
   });
 
+  it("is one of several on its host gets no token for the whole host", async () => {
+    const resource = (all: object) => ({
+      ...all,
+      resource: new URL("/", String((all as { resource: string }).resource)).href,
+    });
+    const { client, shown } = await scene({ server: { resource } });
+    expect(await codeOf(client.callTool("s", "t"))).toBe("resource_mismatch");
+    expect(shown).toEqual([]);
+  });
+
+  it("wants other scopes with each request does not have a program's token widened without end", async () => {
+    let wanted = 0;
+    const needs = (method: string) => (method === "tools/call" ? `scope-${wanted++}` : undefined);
+    const issuer = await start(startIssuer());
+    const server = await start(stubHttp({ onHttp: protectedBy(() => issuer, { needs }) }));
+    const auth = clientCredentials({ clientId: "nightly", clientSecret: "s3cret", scopes: ["read"] });
+    const client = connect({ s: { ...server.config, auth, required: true } });
+    for (let i = 0; i < 10; i++) expect(await codeOf(client.callTool("s", "t"))).toBe("insufficient_scope");
+    await expect(client.callTool("s", "t")).rejects.toThrow(/has wanted more 10 times within 10 minutes/);
+    expect(issuer.tokenRequests).toHaveLength(11);
+    expect(await client.listTools()).toHaveLength(1); // it is still good for what it was good for
+  });
+
+  it("wants a hundred scopes at once gets a token for none of them", async () => {
+    const many = Array.from({ length: 100 }, (_, n) => `scope-${n}`).join(" ");
+    const needs = (method: string) => (method === "tools/call" ? many : undefined);
+    const issuer = await start(startIssuer());
+    const server = await start(stubHttp({ onHttp: protectedBy(() => issuer, { needs }) }));
+    const auth = clientCredentials({ clientId: "nightly", clientSecret: "s3cret", scopes: ["read"] });
+    const client = connect({ s: { ...server.config, auth, required: true } });
+    await expect(client.callTool("s", "t")).rejects.toThrow("wants more than 64 scopes of one token");
+    expect(issuer.tokenRequests).toHaveLength(1);
+  });
+
   it("wants other scopes with each request does not have a person asked without end", async () => {
     let wanted = 0;
     const needs = (method: string) => (method === "tools/call" ? `scope-${wanted++}` : undefined);

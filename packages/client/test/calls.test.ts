@@ -241,7 +241,9 @@ describe("answers that break the rules", () => {
   it("a refused credential is an AuthError and is not tried on the older revision", async () => {
     const server = await start(listen(() => new Response("no", { status: 401 })));
     const client = keep(createClient({ servers: { s: { url: server.url } } }));
-    await expect(client.callTool("s", "x")).rejects.toMatchObject({ name: "AuthError", code: "unauthorized" });
+    const refused = client.callTool("s", "x");
+    await expect(refused).rejects.toMatchObject({ name: "AuthError", code: "unauthorized" });
+    await expect(refused).rejects.toThrow("bearer(token) or oauth() of @tenon/client/auth");
     expect(server.requests).toHaveLength(1);
   });
 });

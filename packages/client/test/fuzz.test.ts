@@ -93,6 +93,7 @@ const OVER_HTTP: Example[] = (["modern", "legacy"] as const).flatMap((era): Exam
   [{ ...large, bytes: [LARGE_ANSWER] }, { status: 200, type: "application/json", more: {} }, era],
   [{ ...large, bytes: [`data: ${LARGE_ANSWER}\n\n`] }, { status: 200, type: "text/event-stream", more: {} }, era],
   [cut, { status: 200, type: "text/event-stream", more: {} }, era],
+  [cut, { status: 202, type: "text/event-stream", more: {} }, era],
 ]);
 
 /** Whether a plan surely leaves a call without an answer, so that waiting for one is of no use. */

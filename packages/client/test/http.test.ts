@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Client, createClient, type ElicitationRequest, type EventSource, renderText } from "../src/index.ts";
 import type { ToolResult } from "../src/types/calls.ts";
 import { type Listening, legacy, legacyHandler, listen, modern } from "./servers.ts";
@@ -312,6 +312,24 @@ describe("a server that is down", () => {
     expect(new Set((await client.listTools()).map((tool) => tool.server))).toEqual(new Set(["down", "up"]));
     expect(states).toContain("down down");
     expect(states.at(-1)).toBe("down up");
+  });
+
+  it("is said once on stderr where nobody listens, and again after it was there", async () => {
+    const parked = await modern();
+    await parked.kill();
+    const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    cleanup.push(() => stderr.mockRestore());
+    const said = () => stderr.mock.calls.map(([line]) => String(line)).filter((line) => line.startsWith("tenon:"));
+    const client = keep(createClient({ servers: { stock: { url: parked.url } } }));
+    await client.listTools();
+    await client.listTools();
+    expect(said()).toEqual([
+      expect.stringMatching(/^tenon: left out of the list: server "stock" cannot be reached at /),
+    ]);
+    const back = await start(() => modern(parked.port));
+    await client.listTools();
+    await back.kill();
+    await expect.poll(() => client.listTools().then(() => said().length)).toBe(2);
   });
 
   it("is an error of listTools where it is required", async () => {

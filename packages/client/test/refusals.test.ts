@@ -35,6 +35,17 @@ describe.each(ALL_STUBS)("a tool that does not exist, over %s of the %s revision
     }
   });
 
+  it("is not confused with one that needs a scope: it is hidden, and the server says which", async () => {
+    const refusal: StubHandler = (_, reply) =>
+      reply.error(-32_602, "Tool refund needs the scope pay", { reason: "insufficient_scope", scopes: ["pay"] });
+    const server = await start(stub({ tools, onCall: refusal }));
+    const client = connect({ s: server.config });
+    await client.listTools();
+    const asked = client.callTool("s", "refund");
+    await expect(asked).rejects.toMatchObject({ code: "rpc_error", data: { data: { scopes: ["pay"] } } });
+    await expect(asked).rejects.toThrow("Tool refund needs the scope pay");
+  });
+
   it("is told where it was listed before and is gone", async () => {
     const server = await start(stub({ tools, onCall: refuse(-32_602, "Unknown tool get_order") }));
     const client = connect({ s: server.config });

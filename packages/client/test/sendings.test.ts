@@ -16,9 +16,9 @@ describe.each(STUBS)("a read-only call whose server dies every time, over %s", (
     expect(server.count("tools/call")).toBe(2);
   });
 
-  it.each([1, 2, 3, 4])("is sent as often as retry({ attempts: %i }) says, and no more", async (attempts) => {
+  it.each([1, 2, 3, 4])("is sent as often as retry({ maxAttempts: %i }) says, and no more", async (attempts) => {
     const server = await start(stub({ tools: [look], onCall: dies }));
-    const client = connect({ s: server.config }, { interceptors: [retry({ ...quick, attempts })] });
+    const client = connect({ s: server.config }, { interceptors: [retry({ ...quick, maxAttempts: attempts })] });
     await expect(client.callTool("s", "look")).rejects.toMatchObject({ code: "lost" });
     expect(server.count("tools/call")).toBe(attempts);
     await expect(client.callTool("s", "look")).rejects.toMatchObject({ code: "lost" });
@@ -33,7 +33,7 @@ describe("a call to a server that is busy every time", () => {
     [3, 3],
   ])("with retry attempts %s is sent %i times", async (attempts, sendings) => {
     const server = await start(stubHttp({ tools: [look], onCall: busy }));
-    const interceptors = attempts === undefined ? [] : [retry({ ...quick, attempts })];
+    const interceptors = attempts === undefined ? [] : [retry({ ...quick, maxAttempts: attempts })];
     const client = connect({ s: server.config }, { interceptors });
     await expect(client.callTool("s", "look")).rejects.toMatchObject({ code: "http_error", data: { status: 503 } });
     expect(server.count("tools/call")).toBe(sendings);
@@ -54,7 +54,7 @@ describe("a session that its server forgets every time", () => {
   ])("with retry attempts %s is answered %i times with 404", async (attempts, sendings) => {
     const gone: StubHandler = (_, reply) => reply.http(404, {}, "gone");
     const server = await start(stubHttp({ era: "legacy", onCall: gone }));
-    const interceptors = attempts === undefined ? [] : [retry({ ...quick, attempts })];
+    const interceptors = attempts === undefined ? [] : [retry({ ...quick, maxAttempts: attempts })];
     const client = connect({ s: server.config }, { interceptors });
     await client.listTools();
     await expect(client.callTool("s", "t")).rejects.toMatchObject({ code: "session_lost" });

@@ -6,16 +6,8 @@ import { promisify } from "node:util";
 import { TrustError } from "@tenon/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { program } from "../../../test/programs.ts";
-import {
-  acceptTools,
-  type Client,
-  commandLineOf,
-  createClient,
-  type ElicitationRequest,
-  type FirstStart,
-  type FirstUse,
-  readLock,
-} from "../src/index.ts";
+import { type Client, createClient, type ElicitationRequest, type FirstStart, type FirstUse } from "../src/index.ts";
+import { acceptTools, commandLineOf, readLock } from "../src/trust/index.ts";
 import { child } from "./child.ts";
 import { modern } from "./servers.ts";
 import { type HttpStub, stubHttp } from "./stub/index.ts";

@@ -1,3 +1,13 @@
+/** The code of an error, for example `ENOENT` of the operating system or `unreachable` of ours; undefined where it has none. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+/** What an error says, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** What every Tenon error can say about itself besides its message. */
 export interface TenonErrorOptions {
   /** Stable identifier a program may compare, for example `"unreachable"`. */
@@ -10,6 +20,7 @@ export interface TenonErrorOptions {
   server?: string;
   /** Machine-readable detail; must be JSON. */
   data?: unknown;
+  /** The error underneath, for people who look for the reason; not sent to anybody. */
   cause?: unknown;
 }
 
@@ -74,7 +85,7 @@ export class AuthError extends TenonError {}
 /** What is trusted forbids it: a tool changed or was never accepted, is not granted, an address leads elsewhere. Nothing was sent. */
 export class TrustError extends TenonError {}
 
-const classes = {
+const classes: Readonly<Record<string, typeof TenonError>> = {
   TenonError,
   ConfigError,
   ConnectionError,
@@ -103,7 +114,7 @@ export function serializeError(error: unknown): SerializedError {
 
 /** The typed error that `serializeError` wrote down; an unknown class becomes a `TenonError` with its name kept. */
 export function deserializeError(json: SerializedError): TenonError {
-  const known = Object.hasOwn(classes, json.name) ? classes[json.name as keyof typeof classes] : undefined;
+  const known = Object.hasOwn(classes, json.name) ? classes[json.name] : undefined;
   const error = new (known ?? TenonError)(json.message, json);
   if (!known) error.name = json.name;
   return error;

@@ -1,11 +1,14 @@
+export { keepNewest } from "./bounds.ts";
 export {
   AuthError,
   ConfigError,
   ConnectionError,
   ContractError,
+  codeOf,
   deserializeError,
   ExecutionError,
   isRetryable,
+  messageOf,
   ProtocolError,
   type SerializedError,
   serializeError,
@@ -13,32 +16,8 @@ export {
   type TenonErrorOptions,
   TrustError,
 } from "./errors.ts";
-export { canonicalJson, digest, isRecord, type Json, JsonError, type JsonObject, jsonSize, toJson } from "./json.ts";
-export { resolvePointer, subschemas } from "./json-schema/document.ts";
-export {
-  describeFault,
-  type SchemaDialect,
-  type SchemaFault,
-  type SchemaRules,
-  type SchemaSurvey,
-  surveySchema,
-} from "./json-schema/survey.ts";
-export { type Era, LEGACY_REVISION, META, MODERN_REVISION } from "./meta.ts";
-export { checkOptions, didYouMean, kindOf } from "./options.ts";
-export { compilePattern, isRiskyPattern, type PatternVerdict, testPattern, withinTime } from "./pattern.ts";
-export {
-  describeIssues,
-  type Infer,
-  type IssueWords,
-  isSchema,
-  issueMessage,
-  issuePath,
-  jsonSchemaOf,
-  type Schema,
-  type SchemaIssue,
-  validate,
-  valueAt,
-  type WrongField,
-  wrongFields,
-} from "./schema.ts";
-export { cleanText, shownValue, visibleText } from "./text.ts";
+export { isLoopback } from "./host.ts";
+export { isRecord, type Json, type JsonObject } from "./json.ts";
+export { type Era, META } from "./meta.ts";
+export type { Infer, Schema, SchemaIssue } from "./schema.ts";
+export { cleanText } from "./text.ts";

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { TenonError } from "./errors.ts";
 
+/** A value that JSON can carry. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** An object that JSON can carry. */
 export type JsonObject = { [key: string]: Json };
 
 /** A value that JSON cannot carry; `message` names the path to it. */
@@ -111,8 +113,10 @@ export function digest(value: unknown): string {
     .digest("base64url");
 }
 
-/** Narrowing for data that came over the wire: a JSON object, not an array. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
+/** Narrowing for data that came over the wire: a JSON object, not an array. What is a part of JSON is JSON. */
+export function isRecord(value: Json | undefined): value is JsonObject;
+export function isRecord(value: unknown): value is Record<string, unknown>;
+export function isRecord(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

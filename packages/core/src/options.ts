@@ -33,22 +33,99 @@ export function kindOf(value: unknown): string {
   return Array.isArray(value) ? "a list" : `a value of type ${typeof value}`;
 }
 
+/** Refuses a value of one option. Not asked where the option is left out. @param where the option in words */
+export type OptionCheck = (value: unknown, where: string) => void;
+
+/** What every option of an object may be: the table that says which options there are, and that the compiler can hold complete. */
+export type OptionChecks<Options> = { readonly [Name in keyof Required<Options>]: OptionCheck };
+
 /**
  * Refuses what is no object of options, and keys nobody reads, since a silent typing error costs days.
+ * @param known the options there are; as a table, each value that is given is checked by what stands there
  * @param where how the object is called in the message, for example `"createServer(options)"`
- * @throws ConfigError `invalid_option` for anything but an object, `unknown_option` naming the key and the nearest known one
+ * @throws ConfigError `invalid_option` for anything but an object, `unknown_option` naming the key and the nearest known one,
+ *   and what a check of the table throws
  */
-export function checkOptions(given: object, known: readonly string[], where: string): void {
+export function checkOptions(
+  given: object,
+  known: readonly string[] | Readonly<Record<string, OptionCheck>>,
+  where: string,
+): void {
+  const checks = Array.isArray(known) ? {} : (known as Readonly<Record<string, OptionCheck>>); // no list, so the table
+  const names: readonly string[] = Array.isArray(known) ? known : Object.keys(known);
   if (!isRecord(given)) {
     throw new ConfigError(
-      `${where} must be an object, got ${kindOf(given)}; its options: ${known.join(", ") || "none"}`,
+      `${where} must be an object, got ${kindOf(given)}; its options: ${names.join(", ") || "none"}`,
       { code: "invalid_option" },
     );
   }
-  for (const key of Object.keys(given)) {
-    if (known.includes(key)) continue;
-    const near = didYouMean(key, known);
-    const hint = near ? `did you mean "${near}"?` : `known options: ${known.join(", ")}`;
+  for (const [key, value] of Object.entries(given)) {
+    if (names.includes(key)) {
+      if (value !== undefined) checks[key]?.(value, `${where}.${key}`);
+      continue;
+    }
+    const near = didYouMean(key, names);
+    const hint = near ? `did you mean "${near}"?` : `known options: ${names.join(", ")}`;
     throw new ConfigError(`${where} has no option "${key}"; ${hint}`, { code: "unknown_option", data: { key, near } });
   }
 }
+
+/** Refuses a value of an option. @throws ConfigError `invalid_option` */
+export function refuseOption(message: string): never {
+  throw new ConfigError(message, { code: "invalid_option" });
+}
+
+/** What was given, for a message; Infinity and NaN have no JSON. */
+const shown = (value: unknown): string =>
+  typeof value === "number" ? String(value) : (JSON.stringify(value) ?? typeof value);
+
+/** For an option that is one of a few words. */
+export function oneOf(...words: readonly string[]): OptionCheck {
+  return (value, where) => {
+    if (typeof value === "string" && words.includes(value)) return;
+    refuseOption(`${where} must be one of ${words.join(", ")}, got ${shown(value)}`);
+  };
+}
+
+/** Above this, in milliseconds, a timer ends at once instead of late: about 24 days. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** For an option that is a positive number. @param unit of what, for example `"bytes"` */
+export function positive(unit: string): OptionCheck {
+  return (value, where) => {
+    if (typeof value === "number" && value > 0) return;
+    refuseOption(`${where} must be a positive number of ${unit}, got ${shown(value)}`);
+  };
+}
+
+/** For an option that is a number of something, or none. @param unit of what, for example `"calls"` */
+export function zeroOrMore(unit: string): OptionCheck {
+  return (value, where) => {
+    if (typeof value === "number" && value >= 0) return;
+    refuseOption(`${where} must be a number of ${unit}, 0 or more, got ${shown(value)}`);
+  };
+}
+
+/** For an option that is a time a timer keeps, in milliseconds. */
+export const milliseconds: OptionCheck = (value, where) => {
+  if (typeof value === "number" && value > 0 && value <= LONGEST_MS) return;
+  refuseOption(`${where} must be a positive number of milliseconds, at most ${LONGEST_MS}, got ${shown(value)}`);
+};
+
+/** For an option that is a function. */
+export const callable: OptionCheck = (value, where) => {
+  if (typeof value !== "function") refuseOption(`${where} must be a function, got ${kindOf(value)}`);
+};
+
+/** For an option that is a text. The value is not shown: it may be secret. */
+export const text: OptionCheck = (value, where) => {
+  if (typeof value !== "string") refuseOption(`${where} must be a text, got ${kindOf(value)}`);
+};
+
+/** For an option that is true or false. */
+export const flag: OptionCheck = (value, where) => {
+  if (typeof value !== "boolean") refuseOption(`${where} must be true or false, got ${shown(value)}`);
+};
+
+/** For an option that is looked at where it is used. */
+export const anything: OptionCheck = () => {};

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { ConfigError } from "./errors.ts";
+import { ConfigError, messageOf } from "./errors.ts";
 import { isRecord, type JsonObject } from "./json.ts";
 import { shownValue } from "./text.ts";
 
@@ -73,7 +73,7 @@ export function jsonSchemaOf(schema: Schema, side: "input" | "output", where: st
     const kept = vendor === "json-schema" && dialect !== undefined ? { $schema: dialect, ...json } : json;
     return kept as JsonObject; // a JSON Schema document is JSON by the interface's contract
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError(`${where} has no JSON Schema: ${reason}`, { code: "schema", cause });
   }
 }

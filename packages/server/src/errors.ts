@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type Json, serializeError, TenonError, toJson } from "@tenon/core";
+import { type Json, serializeError, TenonError } from "@tenon/core";
+import { toJson } from "@tenon/core/internal";
 import type { LogLevel, ServerLog } from "./log.ts";
 
 /**

@@ -1,14 +1,32 @@
-import { serializeError, toJson } from "@tenon/core";
+import { serializeError } from "@tenon/core";
+import { type LOG_LEVELS, toJson } from "@tenon/core/internal";
 
-export type LogLevel = "debug" | "info" | "notice" | "warning" | "error";
+/** Levels a server and its handlers write at, the least severe first: everything that speaks of them is made from this list. */
+export const LEVELS = [
+  "debug",
+  "info",
+  "notice",
+  "warning",
+  "error",
+] as const satisfies readonly (typeof LOG_LEVELS)[number][];
 
-const order: readonly LogLevel[] = ["debug", "info", "notice", "warning", "error"];
+/** How severe a log message is, least severe first. */
+export type LogLevel = (typeof LEVELS)[number];
+
+/** Something for each level. */
+export function perLevel<T>(make: (level: LogLevel) => T): Record<LogLevel, T> {
+  return Object.fromEntries(LEVELS.map((level) => [level, make(level)])) as Record<LogLevel, T>; // one for each
+}
 
 /** One line of the server's own log. */
 export interface LogEntry {
+  /** ISO 8601. */
   readonly time: string;
+  /** How severe it is. */
   readonly level: LogLevel;
+  /** The server's `name`. */
   readonly server: string;
+  /** What happened, in a sentence; details are further keys. */
   readonly message: string;
   readonly [detail: string]: unknown;
 }
@@ -18,7 +36,7 @@ export type ServerLog = (level: LogLevel, message: string, details?: Record<stri
 
 /** @throws TypeError never; an unknown word means the default */
 export function logLevelOf(word: string | undefined): LogLevel {
-  return order.find((level) => level === word?.toLowerCase()) ?? "info";
+  return LEVELS.find((level) => level === word?.toLowerCase()) ?? "info";
 }
 
 /** The details JSON can carry; what it cannot is said in words, so that the line is written all the same. */
@@ -41,8 +59,9 @@ function printable(details: Readonly<Record<string, unknown>>): Record<string, u
 export function createLog(server: string, least: LogLevel, sink?: (entry: LogEntry) => void): ServerLog {
   const toStderr = (entry: LogEntry): void => void process.stderr.write(`${JSON.stringify(entry)}\n`);
   const write = sink ?? toStderr;
+  const from = LEVELS.indexOf(least);
   return (level, message, details = {}) => {
-    if (order.indexOf(level) < order.indexOf(least)) return;
+    if (LEVELS.indexOf(level) < from) return;
     const { error, ...rest } = details;
     // undefined can be thrown like anything else
     const about = !("error" in details)

@@ -1,201 +1,32 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
-import { createMemoryStore, type OutcomeStore } from "@tenon/store";
-import type { TokenVerifier } from "./auth/types.ts";
-import type { VisibleTags } from "./definition/access.ts";
-import { type ArgumentLimits, READING_RULES, type UnknownArguments } from "./definition/arguments.ts";
-import { type CacheOptions, createCacheHints } from "./definition/cache.ts";
+import { checkOptions } from "@tenon/core/internal";
+import { openMemory } from "@tenon/store";
+import { checkCaller } from "./auth/caller.ts";
+import { READING_RULES } from "./definition/arguments.ts";
+import { createCacheHints } from "./definition/cache.ts";
 import { createDefining, type Defining, registerHome } from "./definition/defining.ts";
 import { createRegistry } from "./definition/registry.ts";
 import { MAX_RESULT_BYTES } from "./definition/result.ts";
-import { createScopes, type ScopeHierarchy } from "./definition/scopes.ts";
-import { checkTimeoutMs, HANDLER_TIMEOUT_MS } from "./definition/time-limit.ts";
+import { createScopes } from "./definition/scopes.ts";
+import { HANDLER_TIMEOUT_MS } from "./definition/time-limit.ts";
 import type { Service } from "./dispatch/dispatch.ts";
-import { createBus, type Notifier } from "./dispatch/notify.ts";
+import { createBus } from "./dispatch/notify.ts";
 import { createPaging } from "./dispatch/paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./dispatch/protocol.ts";
-import { createExtensions, type Extension } from "./extension/extensions.ts";
-import { createWorkers, type WorkerPoolOptions } from "./handler/workers.ts";
-import type { RunOptions } from "./http/flags.ts";
-import type { FetchOptions, HttpOptions, HttpSide } from "./http/http.ts";
-import type { Listening, ListenOptions } from "./http/listen.ts";
+import { createExtensions } from "./extension/extensions.ts";
+import { createWorkers } from "./handler/workers.ts";
+import type { HttpSide } from "./http/http.ts";
 import { runIfEntry } from "./http/run.ts";
-import { createLog, type LogEntry, type LogLevel, logLevelOf } from "./log.ts";
+import { createLog, logLevelOf } from "./log.ts";
 import type { Middleware } from "./middleware/onion.ts";
-import { type CompletionOptions, completePage } from "./question/pages.ts";
+import { checkReplicas, checkServerOptions, type ServerOptions } from "./options.ts";
+import { completePage } from "./question/pages.ts";
 import { createSeal } from "./question/seal.ts";
 import { openStdio } from "./stdio/stdio.ts";
+import type { TenonServer } from "./tenon-server.ts";
 
-export interface ServerOptions<Lifespan = undefined> {
-  /** Machine name, for example `"orders"`. */
-  name: string;
-  version: string;
-  title?: string;
-  /** For the model: how the tools of this server work together. */
-  instructions?: string;
-  /**
-   * Opens what handlers need (pools, clients) once, before the first request; `close` runs last. Handlers reach the value as
-   * `ctx.lifespan`. When it throws, the request fails and the next one tries again.
-   */
-  lifespan?: () => Promise<{ value: Lifespan; close?: () => void | Promise<void> }>;
-  /** Shows callers the messages of unexpected errors. For development only. Default false. */
-  exposeErrors?: boolean;
-  /**
-   * Keys that seal a waiting question's state, newest first, 32 bytes each as base64url; `loadStateKeys(file)` keeps them in a
-   * file. Default: `TENON_STATE_KEYS` (comma-separated), else a key that lives as long as the process.
-   */
-  stateKeys?: readonly string[];
-  /** Seconds a question may wait for its answer. Default 7 days. */
-  questionTtlSeconds?: number;
-  /** Seconds the answer to `ctx.elicitUrl` waits for the page's report before the person is asked again. Default 20. */
-  pageWaitSeconds?: number;
-  /**
-   * Remembers which questions were answered and with what outcome, and idempotent calls. Default: in memory, bounded, for this
-   * process. Who made it closes it.
-   */
-  store?: OutcomeStore;
-  /** Whether, or how many, other processes serve the same: needs a shared `store` and the same `stateKeys`. Default false. */
-  replicas?: boolean | number;
-  /** Bytes of a call's journal up to which it travels with the client; larger ones go to the store. Default 64 KiB. */
-  spillBytes?: number;
-  /** Least severe level of the server's own log. Default: `TENON_LOG_LEVEL`, else `info`. */
-  logLevel?: LogLevel;
-  /** Receives the server's own log instead of stderr. */
-  logSink?: (entry: LogEntry) => void;
-  http?: HttpOptions;
-  /**
-   * Which tokens a request over HTTP must bring one of: `jwt`, `introspection` or `anyOf` of `@tenon/server/auth`. On stdio nothing
-   * is asked for: the process that started the server is trusted as its user is. Default: everybody may come in.
-   */
-  auth?: TokenVerifier;
-  /**
-   * Scopes that include others: `{ "orders:refund": ["orders:read"] }`. What is implied may imply more. It counts for every scope
-   * this server asks for. Default: a granted `orders:*` covers what begins with `orders:`, and nothing else.
-   */
-  scopeHierarchy?: ScopeHierarchy;
-  /** Arguments a tool's schema does not name: left out (`"strip"`, the default) or refused with "did you mean". */
-  unknownArguments?: UnknownArguments;
-  /** Limits of one call's arguments. */
-  argumentLimits?: Partial<ArgumentLimits>;
-  /**
-   * Milliseconds one run of a handler may take unless its definition says otherwise; a question ends a run, so what a person
-   * takes to answer does not count. Then `ctx.signal` fires and the caller gets an error. Default 600,000: ten minutes.
-   */
-  timeoutMs?: number;
-  /** Bytes of one result; a larger one is an error that says so. Default 8 MiB. */
-  maxResultBytes?: number;
-  /** Tags this caller may see: a definition with tags is hidden from callers without one of them. Default: tags hide nothing. */
-  visibleTags?: VisibleTags;
-  /** Threads for tools with `worker`. */
-  workers?: WorkerPoolOptions;
-  /** How long and for whom clients may keep lists and resources. Default: lists a minute, resources not; private. */
-  cache?: CacheOptions;
-  /** Items of one page of a list. Default 500. */
-  pageSize?: number;
-}
-
-const OPTIONS = [
-  "name",
-  "version",
-  "title",
-  "instructions",
-  "lifespan",
-  "exposeErrors",
-  "stateKeys",
-  "questionTtlSeconds",
-  "pageWaitSeconds",
-  "store",
-  "replicas",
-  "spillBytes",
-  "logLevel",
-  "logSink",
-  "http",
-  "auth",
-  "scopeHierarchy",
-  "unknownArguments",
-  "argumentLimits",
-  "timeoutMs",
-  "maxResultBytes",
-  "visibleTags",
-  "workers",
-  "cache",
-  "pageSize",
-] as const satisfies ReadonlyArray<keyof ServerOptions>;
-
-const HTTP_OPTIONS = [
-  "allowedHosts",
-  "allowedOrigins",
-  "trustedProxies",
-  "maxBodyBytes",
-  "requestTimeoutMs",
-  "sessions",
-] as const satisfies ReadonlyArray<keyof HttpOptions>;
-
-const WEEK_SECONDS = 7 * 24 * 60 * 60;
-const PAGE_WAIT_SECONDS = 20;
+const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
+const PAGE_WAIT_MS = 20_000;
 const SPILL_BYTES = 64 * 1024;
-
-/** A question answered at another replica must be readable there, and must not take effect there a second time. */
-function checkReplicas(replicas: boolean | number, store: OutcomeStore | undefined, keys: readonly string[]): void {
-  if (replicas === false || (typeof replicas === "number" && replicas <= 1)) return;
-  const missing = [
-    ...(store?.shared ? [] : ["a store they share, such as createPostgresStore({ url })"]),
-    ...(keys.length > 0 ? [] : ["the same stateKeys (or TENON_STATE_KEYS)"]),
-  ];
-  if (missing.length === 0) return;
-  throw new ConfigError(
-    `createServer: replicas need ${missing.join(" and ")}; without, an answer could take effect twice`,
-    {
-      code: "replicas",
-    },
-  );
-}
-
-/** @throws ConfigError `code: "auth"` for what is no token verifier */
-function checkAuth(auth: unknown): void {
-  if (auth === undefined || (isRecord(auth) && typeof auth.verify === "function" && Array.isArray(auth.issuers)))
-    return;
-  throw new ConfigError(
-    "createServer: auth must be a token verifier, such as jwt({ issuer, audience, jwksUrl }) of @tenon/server/auth",
-    { code: "auth" },
-  );
-}
-
-/** A server: define first, then serve over any number of transports at once. */
-export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
-  readonly name: string;
-  /**
-   * Offers an extension of the protocol: its capability is advertised and its methods are answered on every transport.
-   * @throws ConfigError for a malformed or taken id, or a method that is taken or belongs to the protocol
-   * @example server.extension({ id: "com.example/audit", methods: { "audit/list": { handler: () => ({ entries: [] }) } } })
-   */
-  extension(extension: Extension): this;
-  /** Answers one HTTP request: the seam for tests and other frameworks. Checks Host and Origin. */
-  fetch(request: Request, options?: FetchOptions): Promise<Response>;
-  /**
-   * Listens on a port or a unix socket.
-   * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for options that cannot be used, such as `"tls"`
-   */
-  listen(options?: ListenOptions): Promise<Listening>;
-  /** Serves standard input and output; resolves when the client closes its end. */
-  stdio(): Promise<void>;
-  /**
-   * Serves when the given module is the program's entry, does nothing when it was imported: stdio by default, or what flags
-   * (`--transport http --port 8030`) and options say.
-   */
-  run(meta: ImportMeta, options?: RunOptions): Promise<void>;
-  /**
-   * Reports that the person has done on a page what `ctx.elicitUrl` sent them there for: to be called by the page's back end,
-   * here or in any process with the same store.
-   * @param id what the page was opened with
-   * @throws TenonError `code: "unknown_elicitation"`, AuthError `code: "foreign_elicitation"`
-   */
-  completeElicitation(id: string, options?: CompletionOptions): Promise<void>;
-  /** Tells clients that asked for it, of both eras and on every transport, that a list or a resource changed. */
-  readonly notify: Notifier;
-  /** Stops everything this server opened. Safe to call twice. */
-  close(): Promise<void>;
-  [Symbol.asyncDispose](): Promise<void>;
-}
 
 /**
  * Makes a server that speaks both protocol eras from one set of definitions.
@@ -203,10 +34,7 @@ export interface TenonServer<Lifespan = undefined> extends Defining<Lifespan> {
  * @example const server = createServer({ name: "math", version: "1.0.0" })
  */
 export function createServer<Lifespan = undefined>(options: ServerOptions<Lifespan>): TenonServer<Lifespan> {
-  checkOptions(options, OPTIONS, "createServer(options)");
-  checkTimeoutMs(options.timeoutMs, "createServer(options)");
-  checkOptions(options.http ?? {}, HTTP_OPTIONS, "createServer({ http })");
-  checkAuth(options.auth);
+  checkServerOptions(options);
   const admission = { verifier: options.auth, scopes: createScopes(options.scopeHierarchy) };
   const registry = createRegistry(options.visibleTags);
   const middleware: Middleware[] = [];
@@ -220,8 +48,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const stateKeys = options.stateKeys ?? process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   checkReplicas(options.replicas ?? false, options.store, stateKeys);
-  const store = options.store ?? createMemoryStore();
-  const questionTtlSeconds = options.questionTtlSeconds ?? WEEK_SECONDS;
+  const store = options.store ?? openMemory().outcomes;
+  const questionTtlMs = options.questionTtlMs ?? WEEK_MS;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
   const bus = createBus(log);
@@ -234,10 +62,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     timeoutMs: options.timeoutMs ?? HANDLER_TIMEOUT_MS,
     namePrefix: "",
     maxResultBytes: options.maxResultBytes ?? MAX_RESULT_BYTES,
-    seal: createSeal(stateKeys, questionTtlSeconds),
+    seal: createSeal(stateKeys, questionTtlMs),
     store,
-    questionTtlMs: questionTtlSeconds * 1_000,
-    pageWaitMs: (options.pageWaitSeconds ?? PAGE_WAIT_SECONDS) * 1_000,
+    questionTtlMs,
+    pageWaitMs: options.pageWaitMs ?? PAGE_WAIT_MS,
     spillBytes: options.spillBytes ?? SPILL_BYTES,
     authenticated: options.auth !== undefined,
     cacheHints,
@@ -283,17 +111,22 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     notify: bus.notify,
     // nothing but these: what else the HTTP side may be told is between it and `listen`
-    fetch: async (request, { caller, remoteAddress } = {}) =>
-      (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress }),
+    fetch: async (request, { caller, remoteAddress } = {}) => {
+      if (caller) checkCaller(caller);
+      return (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress });
+    },
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
       await service.lifespan();
-      const [side, { clearTextWarning, listen }, { createFastListener }] = await Promise.all([
+      const [side, { clearTextWarning, listen }, { createFastListener }, { noAuthWarning }] = await Promise.all([
         httpSide(),
         import("./http/listen.ts"),
         import("./fast/listener.ts"),
+        import("./http/scope-check.ts"),
       ]);
-      const warning = options.auth && clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource);
+      const warning = options.auth
+        ? clearTextWarning({ ...options.http, ...listenOptions }, options.auth.resource)
+        : noAuthWarning(registry);
       if (warning !== undefined) log("warning", warning);
       const identity = identityOf(introduction);
       const listening = await listen(

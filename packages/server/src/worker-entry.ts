@@ -1,15 +1,21 @@
 import type { MessagePort } from "node:worker_threads";
-import { toJson } from "@tenon/core";
+import { toJson } from "@tenon/core/internal";
 import { isContent } from "./definition/content.ts";
 import { ToolError } from "./errors.ts";
-import type { Caller, ToolContext } from "./handler/context.ts";
-import type { LogLevel } from "./log.ts";
+import type { ToolContext } from "./handler/context.ts";
+import { type LogLevel, perLevel } from "./log.ts";
 
-/** What a function in a worker thread gets besides its arguments: what can be copied into a thread. */
-export type WorkerContext = Pick<
-  ToolContext,
-  "progress" | "log" | "signal" | "caller" | "era" | "requestId" | "sessionId" | "meta" | "idempotencyKey"
->;
+/** What of a handler's context is copied into a thread as it is. */
+const COPIED = ["caller", "era", "requestId", "sessionId", "meta", "idempotencyKey"] as const;
+type Copied = Pick<ToolContext, (typeof COPIED)[number]>;
+
+/** The part of a context that a thread gets. */
+export function copiedFrom(ctx: ToolContext): Copied {
+  return Object.fromEntries(COPIED.map((name) => [name, ctx[name]])) as unknown as Copied; // each of them
+}
+
+/** What a function in a worker thread gets besides its arguments: what can be copied into a thread, and what can be sent back. */
+export type WorkerContext = Copied & Pick<ToolContext, "progress" | "log" | "signal">;
 
 /**
  * The default export of a worker module. It may block: nothing else waits for it. It gets no `elicit`, `step` or `lifespan`;
@@ -24,14 +30,7 @@ export interface WorkerTask {
   readonly name: string;
   readonly args: unknown;
   readonly port: MessagePort;
-  readonly about: {
-    readonly caller: Caller | undefined;
-    readonly era: ToolContext["era"];
-    readonly requestId: string | number;
-    readonly sessionId: string | undefined;
-    readonly meta: Readonly<Record<string, unknown>>;
-    readonly idempotencyKey: string | undefined;
-  };
+  readonly about: Copied;
 }
 
 type LogOptions = Parameters<WorkerContext["log"]["info"]>[1];
@@ -71,13 +70,7 @@ function contextOf({ port, about }: WorkerTask): WorkerContext {
     ...about,
     signal: cancelled.signal,
     progress: (...progress) => tell({ kind: "progress", progress }),
-    log: {
-      debug: level("debug"),
-      info: level("info"),
-      notice: level("notice"),
-      warning: level("warning"),
-      error: level("error"),
-    },
+    log: perLevel(level),
   };
 }
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { Client, ElicitResult } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createServer, loadStateKeys, type TenonServer } from "../src/index.ts";
+import { createServer, openStateKeys, type TenonServer } from "../src/index.ts";
 import { META, modern, overSocket } from "./raw-requests.ts";
 import { connect, effects, type Mode, shop } from "./servers.ts";
 import { spawn } from "./spawned.ts";
@@ -155,9 +155,10 @@ describe("a waiting question", () => {
     expect(stolen.error?.data.reason).toBe("foreign");
   });
   it("expires", async () => {
-    const hasty = shop({ questionTtlSeconds: -1 });
+    const hasty = shop({ questionTtlMs: 1 });
     const { url: at } = await hasty.listen({ port: 0 });
     const { requestState } = await ask(at);
+    await new Promise((resolve) => setTimeout(resolve, 1_100)); // its time counts in whole seconds
     expect((await retry(at, { requestState })).error?.data.reason).toBe("expired");
     await hasty.close();
   });
@@ -220,15 +221,15 @@ describe("shapes and steps that cannot work", () => {
 describe("state keys in a file", () => {
   it("are made once, readable by the owner only, and refused when malformed", () => {
     const file = join(mkdtempSync(join(tmpdir(), "tenon-")), "keys", "state");
-    const keys = loadStateKeys(file);
-    expect(loadStateKeys(file)).toEqual(keys);
+    const keys = openStateKeys(file);
+    expect(openStateKeys(file)).toEqual(keys);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(() => createServer({ name: "x", version: "1.0.0", stateKeys: ["short"] })).toThrow("32 bytes");
     writeFileSync(file, `${keys[0]}\r\n${keys[0]}\r\n`);
-    expect(loadStateKeys(file)).toEqual([keys[0], keys[0]]);
+    expect(openStateKeys(file)).toEqual([keys[0], keys[0]]);
     // a server without its keys must not go on with one that dies with the process
     writeFileSync(file, "\n");
-    expect(() => loadStateKeys(file)).toThrow("holds no key");
+    expect(() => openStateKeys(file)).toThrow("holds no key");
   });
 });
 

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { CompactSign } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { jwt } from "../src/auth/index.ts";
+import { anyOf, jwt } from "../src/auth/index.ts";
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
 import { answering, type Reply } from "./ask.ts";
 import {
@@ -394,7 +394,10 @@ describe.each(["listen", "fetch"] as const)("an attack over %s", (way) => {
       name: "two",
       version: "1",
       logSink: () => undefined,
-      auth: jwt({ issuer: [ISSUER, "https://other.example"], audience: AUDIENCE, publicKey: [signer.jwk, other.jwk] }),
+      auth: anyOf(
+        jwt({ issuer: ISSUER, audience: AUDIENCE, publicKey: signer.jwk }),
+        jwt({ issuer: "https://other.example", audience: AUDIENCE, publicKey: other.jwk }),
+      ),
     });
     both.tool("ask", {}, async (_, ctx) => (await ctx.elicit("Sure?", ["yes", "no"])).action);
     const as = async (token: string, params: object): Promise<Reply> => {
@@ -406,6 +409,9 @@ describe.each(["listen", "fetch"] as const)("an attack over %s", (way) => {
     const retry = answering(await as(alice, {}), { "Sure?": { action: "accept", content: { value: "yes" } } });
     const namesake = await sign(other, "alice", "", { claims: { iss: "https://other.example" } });
     expect((await as(namesake, retry)).error?.data?.reason).toBe("foreign");
+    // with its own keys, an issuer cannot speak for the other
+    const forged = await sign(other, "alice");
+    expect((await as(forged, retry)).error?.data?.reason).toBe("invalid_token");
     expect((await as(alice, retry)).result?.content?.[0]?.text).toBe("accept");
     await both.close();
   });

@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 
 const logged: LogEntry[] = [];
-function make(auth = jwt(accepts(signer, { clockSkewSeconds: 0 })), more: object = {}): TenonServer {
+function make(auth = jwt(accepts(signer, { clockSkewMs: 0 })), more: object = {}): TenonServer {
   const server = createServer({ name: "s", version: "1", logSink: (entry) => logged.push(entry), auth, ...more });
   open.push(server);
   server.tool("whoami", {}, (_, ctx) => ctx.caller?.subject ?? "nobody");
@@ -86,7 +86,7 @@ describe("when a token ends", () => {
       expect(textOf(await send(modern("tools/call", { name: "slow" }, { headers, meta })))).toBe("finished");
     }
   });
-  it("because it was revoked, an open stream ends after cacheSeconds", async () => {
+  it("because it was revoked, an open stream ends after cacheTtlMs", async () => {
     const said = (active: boolean): { body: string } => ({ body: JSON.stringify({ active, sub: "u", aud: AUDIENCE }) });
     issuer.answer = () => said(true);
     const auth = introspection({
@@ -95,7 +95,7 @@ describe("when a token ends", () => {
       clientSecret: "b",
       issuer: ISSUER,
       audience: AUDIENCE,
-      cacheSeconds: 1,
+      cacheTtlMs: 1_000,
     });
     const [send] = await ways(make(auth));
     const stream = send?.(listen("opaque"));
@@ -115,7 +115,7 @@ describe("when a token ends", () => {
       clientSecret: "b",
       issuer: ISSUER,
       audience: AUDIENCE,
-      cacheSeconds: 1,
+      cacheTtlMs: 1_000,
     });
     const [send] = await ways(make(auth));
     let over = false;
@@ -164,6 +164,52 @@ describe("the token itself", () => {
       expect(JSON.parse(textOf(answer))).toEqual({ token });
     }
   });
+  it("is in no header that a handler, a rule or middleware sees where the embedding program named the caller", async () => {
+    const seen: unknown[] = [];
+    const look = (headers: Headers | undefined): void => void seen.push(Object.fromEntries(headers ?? []));
+    const server = createServer({ name: "s", version: "1", logSink: () => undefined });
+    open.push(server);
+    server.use((request, next) => {
+      look(request.headers);
+      return next();
+    });
+    const visible = (_: unknown, { headers }: { headers: Headers | undefined }): boolean => {
+      look(headers);
+      return true;
+    };
+    server.tool("look", { visible }, (_, ctx) => look(ctx.headers));
+    server.resource("a://b", { visible }, (_, ctx) => {
+      look(ctx.headers);
+      return "text";
+    });
+    const caller = { subject: "u", scopes: [], claims: {} };
+    const headers = {
+      ...bearer("secret-1"),
+      cookie: "id=secret-2",
+      "proxy-authorization": "secret-3",
+      "x-trace": "kept",
+    };
+    const raws = [modern, legacy].flatMap((request) => [
+      request("tools/call", { name: "look" }, { headers }),
+      request("tools/list", {}, { headers }),
+      request("resources/read", { uri: "a://b" }, { headers }),
+    ]);
+    for (const raw of raws) await overFetch(server, raw, { caller });
+    const opened = initialize();
+    const session = sessionOf(
+      await overFetch(server, { ...opened, headers: { ...opened.headers, ...headers } }, { caller }),
+    );
+    await overFetch(server, legacy("tools/call", { name: "look" }, { headers: { ...session, ...headers } }), {
+      caller,
+    });
+    expect(seen.length).toBeGreaterThan(10);
+    expect(JSON.stringify(seen)).not.toContain("secret-");
+    expect(seen.every((one) => JSON.stringify(one).includes("kept"))).toBe(true);
+    // where nobody verified the caller, the handler is the one who may
+    seen.length = 0;
+    await overFetch(server, modern("tools/call", { name: "look" }, { headers }));
+    expect(JSON.stringify(seen)).toContain("secret-1");
+  });
   it("is unknown where the embedding program named the caller", async () => {
     const caller = { subject: "u", scopes: [], claims: {} };
     await using client = await connect(make(), { caller });
@@ -174,7 +220,7 @@ describe("the token itself", () => {
 describe("a limit per caller", () => {
   it("counts by the token's subject, whichever token it is", async () => {
     const server = make();
-    server.use(rateLimit({ perCaller: 2, windowMs: 60_000 }));
+    server.use(rateLimit({ limit: 2, windowMs: 60_000 }));
     for (const send of await ways(server)) {
       const name = `u${Math.random()}`;
       const call = async (subject: string): Promise<string> => {
@@ -242,6 +288,22 @@ describe("the address of a server", () => {
     };
     expect(await warned({})).toBe(true);
     expect(await warned({ resource: "https://orders.example/mcp" })).toBe(false);
+  });
+});
+
+describe("a server without auth", () => {
+  it("warns as it listens of what needs a scope, since nobody can have one there", async () => {
+    const warned = async (scopes: string[]): Promise<string[]> => {
+      const heard: string[] = [];
+      const server = createServer({ name: "s", version: "1", logSink: ({ message }) => heard.push(message) });
+      server.tool("refund", { scopes }, () => "refunded");
+      server.tool("look", {}, () => "seen");
+      await server.listen({ port: 0 });
+      await server.close();
+      return heard;
+    };
+    expect(await warned([])).toEqual([]);
+    expect(await warned(["pay"])).toEqual([expect.stringMatching(/^refund needs scopes and the server has no `auth`/)]);
   });
 });
 

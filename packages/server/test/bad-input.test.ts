@@ -1,7 +1,7 @@
 import { connect as connectSocket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import type { TenonServer } from "../src/index.ts";
+import type { LogEntry, TenonServer } from "../src/index.ts";
 import {
   type Answer,
   initialize,
@@ -17,8 +17,9 @@ import { effects, shop } from "./servers.ts";
 
 let server: TenonServer;
 let url: string;
+const logged: LogEntry[] = [];
 beforeAll(async () => {
-  server = shop({ http: { requestTimeoutMs: 400 } });
+  server = shop({ http: { requestTimeoutMs: 400 }, logSink: (entry) => logged.push(entry) });
   server.tool("any", { input: z.object({ value: z.unknown() }) }, ({ value }) => JSON.stringify(value).length);
   ({ url } = await server.listen({ port: 0 }));
 });
@@ -125,6 +126,19 @@ describe.each(paths)("over %s", (_path, send) => {
     const answer = await send(raw);
     const [message] = answer.messages as [{ error?: { code: number } }];
     expect([answer.status, message.error?.code]).toEqual([status, code]);
+  });
+
+  it("an accept that lacks one of the two is told which it was, and makes no noise in the log", async () => {
+    const { headers, ...raw } = legacy("tools/list");
+    const said = async (accept: string): Promise<unknown> => {
+      const { status, messages } = await send({ ...raw, headers: { ...headers, accept } });
+      return [status, (messages as [{ error: { message: string } }])[0].error.message];
+    };
+    logged.length = 0;
+    const both = "Accept must name both application/json and text/event-stream";
+    expect(await said("*/*")).toEqual([406, `${both}; it was "*/*"`]);
+    expect(await said("application/json")).toEqual([406, `${both}; it was "application/json"`]);
+    expect(logged.filter(({ level }) => level !== "debug")).toEqual([]);
   });
 
   it("a state that is forged, cut, changed or of another call is refused with its reason, and does nothing", async () => {

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { type Connection, createServer, extensionMethod, type TenonServer, ToolError } from "../src/index.ts";
+import { type ConnectedClient, createServer, extensionMethod, type TenonServer, ToolError } from "../src/index.ts";
 
 /** Sessions the audit extension heard of. */
-export const connections: Connection[] = [];
+export const connections: ConnectedClient[] = [];
 
 /** A server with two extensions: one open, one that asks for a declaration. */
 export function audited(): TenonServer {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createMemoryStore, type OutcomeStore } from "@tenon/store";
+import { type OutcomeStore, openMemory } from "@tenon/store";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { type Caller, createServer, type ServerOptions, type TenonServer, ToolError } from "../src/index.ts";
@@ -160,7 +160,7 @@ describe("an answered question", () => {
 
 describe("a store", () => {
   it("that gives the work to another process shuts the slow one out", async () => {
-    const store = createMemoryStore({ leaseMs: 60 });
+    const store = openMemory({ leaseMs: 60 }).outcomes;
     const stateKeys = [key()];
     // this process does not get to renew its lease, as if something blocked its event loop
     const takers: string[] = [];
@@ -189,7 +189,7 @@ describe("a store", () => {
     expect(effects).toEqual(["pay 5 true"]);
   });
   it("that cannot be reached is an internal error that tells nothing, and the question can be answered later", async () => {
-    const store = createMemoryStore();
+    const store = openMemory().outcomes;
     let down = false;
     const flaky: OutcomeStore = {
       ...store,
@@ -207,7 +207,7 @@ describe("a store", () => {
     });
   });
   it("that fails before the first effect consumes nothing", async () => {
-    const store = createMemoryStore();
+    const store = openMemory().outcomes;
     let down = true;
     const flaky: OutcomeStore = {
       ...store,
@@ -235,7 +235,7 @@ describe("a question whose time is over", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
   afterEach(() => void vi.useRealTimers());
   it("still has its outcome when it was answered in time: nobody is told to start again", async () => {
-    const one = make({ questionTtlSeconds: 60 });
+    const one = make({ questionTtlMs: 60_000 });
     const asked = await ask(one, "tools/call", pay);
     pass(50);
     const first = await ask(one, "tools/call", { ...pay, ...answering(asked, yes) });
@@ -250,7 +250,7 @@ describe("a question whose time is over", () => {
     expect(effects).toEqual(["pay 5 true"]);
   });
   it("does not take effect again when the clock was wrong while it was answered", async () => {
-    const one = make({ questionTtlSeconds: 60 });
+    const one = make({ questionTtlMs: 60_000 });
     const asked = await ask(one, "tools/call", pay);
     pass(-3_500);
     await ask(one, "tools/call", { ...pay, ...answering(asked, yes) });
@@ -259,7 +259,7 @@ describe("a question whose time is over", () => {
     expect(effects).toEqual(["pay 5 true"]);
   });
   it("is expired when it was not, with or without an answer", async () => {
-    const one = make({ questionTtlSeconds: 60 });
+    const one = make({ questionTtlMs: 60_000 });
     const asked = await ask(one, "tools/call", pay);
     pass(70);
     for (const script of [{}, yes, no, yes]) {
@@ -269,7 +269,7 @@ describe("a question whose time is over", () => {
     expect(effects).toEqual([]);
   });
   it("is answered, not expired, when only what it had to remember is lost", async () => {
-    const store = createMemoryStore();
+    const store = openMemory().outcomes;
     const lost = { from: false };
     const one = make({
       store: { ...store, getBlob: (id) => (lost.from ? Promise.resolve(undefined) : store.getBlob(id)) },
@@ -313,7 +313,7 @@ describe("several questions of one round", () => {
 describe("states", () => {
   it("open under an old key of the ring, and are expired, not tampered, under none", async () => {
     const [old, fresh] = [key(), key()];
-    const store = createMemoryStore();
+    const store = openMemory().outcomes;
     const asked = await ask(make({ stateKeys: [old], store }), "tools/call", pay);
     const retry = { ...pay, ...answering(asked, yes) };
     const rotated = await ask(make({ stateKeys: [fresh, old], store }), "tools/call", retry);
@@ -335,22 +335,22 @@ describe("states", () => {
     }
   });
   it("stay small for a large journal, which lies in the store; a lost one is expired", async () => {
-    const store = createMemoryStore();
+    const store = openMemory().outcomes;
     const stateKeys = [key()];
     const asked = await ask(make({ stateKeys, store }), "tools/call", { name: "big" });
     expect(String(asked.result?.requestState).length).toBeLessThan(1_000);
     const retry = { name: "big", ...answering(asked, yes) };
     expect(said(await ask(make({ stateKeys, store }), "tools/call", retry))).toBe("100000 accept");
-    const lost = await ask(make({ stateKeys, store: createMemoryStore() }), "tools/call", retry);
+    const lost = await ask(make({ stateKeys, store: openMemory().outcomes }), "tools/call", retry);
     expect(lost.error).toMatchObject({ code: -32602, data: { reason: "expired" } });
   });
   it("need a shared store and shared keys when there are replicas", () => {
-    const shared: OutcomeStore = { ...createMemoryStore(), shared: true };
+    const shared: OutcomeStore = { ...openMemory().outcomes, shared: true };
     expect(() => make({ replicas: 3 })).toThrow(
-      "a store they share, such as createPostgresStore({ url }) and the same stateKeys",
+      "a store they share, such as openPostgres({ url }).outcomes and the same stateKeys",
     );
     expect(() => make({ replicas: true, store: shared })).toThrow("replicas need the same stateKeys");
-    expect(() => make({ replicas: true, store: createMemoryStore(), stateKeys: [key()] })).toThrow(
+    expect(() => make({ replicas: true, store: openMemory().outcomes, stateKeys: [key()] })).toThrow(
       "a store they share",
     );
     expect(make({ replicas: true, store: shared, stateKeys: [key()] }).name).toBe("once");

@@ -113,8 +113,8 @@ describe.each(Object.entries(ways))("a request of %s", (_, send) => {
 describe("where a request came from", () => {
   it("tells callers without a token apart for a rate limit", async () => {
     const server = make({ trustedProxies: ["loopback"] });
-    const key = ({ caller, remoteAddress }: ServerRequest): string => caller?.subject ?? remoteAddress ?? "";
-    server.use(rateLimit({ perCaller: 1, windowMs: 60_000, key }));
+    const per = ({ caller, remoteAddress }: ServerRequest): string => caller?.subject ?? remoteAddress ?? "";
+    server.use(rateLimit({ limit: 1, windowMs: 60_000, per }));
     const { url } = await server.listen({ port: 0 });
     const from = async (address: string): Promise<string> =>
       JSON.stringify(

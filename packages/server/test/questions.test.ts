@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createMemoryStore } from "@tenon/store";
+import { openMemory } from "@tenon/store";
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { type Caller, createServer, isSuspension, type ServerOptions, type TenonServer } from "../src/index.ts";
@@ -17,7 +17,7 @@ const call = (name: string, more: object = {}, options: Asking = {}): Promise<Re
 
 beforeEach(() => {
   effects = [];
-  server = make({ pageWaitSeconds: 0.3 });
+  server = make({ pageWaitMs: 300 });
 });
 afterEach(() => server.close());
 
@@ -406,7 +406,7 @@ describe("a client that cannot be asked", () => {
     await client.close();
   });
   it("may come back able: the refusal does not consume the answered question", async () => {
-    const store = createMemoryStore();
+    const store = openMemory().outcomes;
     const two = make({ store });
     two.tool("two", {}, async (_, ctx) => {
       await ctx.elicit("One?", z.string());

@@ -10,7 +10,7 @@ const stdioServer = fileURLToPath(new URL("./stdio-server.ts", import.meta.url))
 let server: TenonServer;
 let url: string;
 beforeAll(async () => {
-  server = shop({ pageSize: 4, http: { sessions: { idleMs: 60_000 } } });
+  server = shop({ pageSize: 4, http: { sessions: { idleTimeoutMs: 60_000 } } });
   server.prompt(
     "city",
     {
@@ -211,7 +211,7 @@ describe("a legacy session", () => {
   });
   it("is closed when nobody uses it", async () => {
     // longer than a busy machine takes to open one, shorter than the pause between two looks
-    const hasty = shop({ http: { sessions: { idleMs: 700 } } });
+    const hasty = shop({ http: { sessions: { idleTimeoutMs: 700 } } });
     const { url: at } = await hasty.listen({ port: 0 });
     const client = await connect(at, "legacy");
     const session = { "mcp-session-id": (client.transport as { sessionId?: string }).sessionId ?? "" };

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import type { OutcomeStore } from "@tenon/store";
-import { createSqliteStore } from "@tenon/store/sqlite";
+import { openSqlite } from "@tenon/store/sqlite";
 import { trip } from "./trip.ts";
 
 // one process of the matrix: `trip-server.ts <stdio|listen|fetch> <folder>`, keys in TENON_STATE_KEYS, a database in TRIP_…
@@ -13,9 +13,9 @@ const leaseMs = 600;
 
 async function openStore(): Promise<OutcomeStore> {
   const { TRIP_DATABASE_URL: url, TRIP_SCHEMA: schema } = process.env;
-  if (url === undefined || schema === undefined) return createSqliteStore(`${folder}/outcomes.db`, { leaseMs });
-  const { createPostgresStore } = await import("@tenon/store/postgres");
-  return createPostgresStore({ url, schema, leaseMs });
+  if (url === undefined || schema === undefined) return openSqlite({ path: `${folder}/outcomes.db`, leaseMs }).outcomes;
+  const { openPostgres } = await import("@tenon/store/postgres");
+  return openPostgres({ url, schema, leaseMs }).outcomes;
 }
 
 /** What a framework does around `server.fetch`: a web request in, a web response out. */

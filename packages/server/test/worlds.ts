@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { MODERN_REVISION } from "@tenon/core";
+import { MODERN_REVISION } from "@tenon/core/internal";
 import pg from "pg";
 import { program } from "../../../test/programs.ts";
 import type { Mode } from "./servers.ts";

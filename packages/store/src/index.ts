@@ -1,11 +1,11 @@
 export type { Acquired, HeldLease, LeaseStore } from "./leases.ts";
-export { createMemoryStore, type MemoryStoreOptions } from "./memory.ts";
+export type { MemoryOptions } from "./memory.ts";
 export {
   type Claim,
   type ClaimRequest,
   claimOrWait,
   type Lease,
-  LeaseLost,
+  LeaseLostError,
   type OutcomeStore,
 } from "./outcomes.ts";
 export { openMemory, type Stores } from "./stores.ts";

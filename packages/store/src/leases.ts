@@ -42,6 +42,7 @@ export interface LeaseStore {
   renew(lease: HeldLease, ttlMs: number): Promise<HeldLease | undefined>;
   /** Lets go. Does nothing when the lease is lost. */
   release(lease: HeldLease): Promise<void>;
+  /** Ends this store; leases that are held lapse when their time is up. */
   close(): Promise<void>;
 }
 

@@ -1,12 +1,20 @@
-import { ConfigError, checkOptions, type Json } from "@tenon/core";
-import { type ClaimedBefore, decideClaim, LEASE_MS, type Lease, LeaseLost, type OutcomeStore } from "./outcomes.ts";
+import { ConfigError, type Json } from "@tenon/core";
+import {
+  type ClaimedBefore,
+  decideClaim,
+  LEASE_MS,
+  type Lease,
+  LeaseLostError,
+  type OutcomeStore,
+} from "./outcomes.ts";
 
-export interface MemoryStoreOptions {
+/** How much is kept in memory. */
+export interface MemoryOptions {
   /** Records and blobs at once. Default 10,000. */
   maxEntries?: number;
   /** Bytes of outcomes, progress and blobs together. Default 64 MiB. */
   maxBytes?: number;
-  /** Default 15 seconds. */
+  /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
 }
 
@@ -52,14 +60,13 @@ class Shelf<V> {
 /**
  * Outcomes in the memory of this process: they end with it. Bounded: what has expired goes first, then the oldest finished
  * outcomes and blobs; work that runs is never dropped. A dropped outcome means that its retry runs again: size it for your traffic.
- * @throws ConfigError for an unknown option or a limit that is not positive
+ * @throws ConfigError for a limit that is not positive
  */
-export function createMemoryStore(options: MemoryStoreOptions = {}): OutcomeStore {
-  checkOptions(options, ["maxEntries", "maxBytes", "leaseMs"], "createMemoryStore(options)");
+export function createMemoryOutcomes(options: MemoryOptions): OutcomeStore {
   const { maxEntries = MAX_ENTRIES, maxBytes = MAX_BYTES, leaseMs = LEASE_MS } = options;
   for (const [name, value] of Object.entries({ maxEntries, maxBytes, leaseMs })) {
     if (!(value > 0))
-      throw new ConfigError(`createMemoryStore: ${name} must be positive, got ${value}`, { code: "limit" });
+      throw new ConfigError(`openMemory(options): ${name} must be positive, got ${value}`, { code: "limit" });
   }
   const entries = new Shelf<Entry>(
     (entry) => (entry.outcome?.length ?? 0) + [...entry.progress.values()].reduce((sum, text) => sum + text.length, 0),
@@ -101,7 +108,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): OutcomeStor
 
   function change(lease: Lease, how: (entry: Entry) => void): void {
     const entry = held(lease);
-    if (!entry) throw new LeaseLost(lease);
+    if (!entry) throw new LeaseLostError(lease);
     entries.write(lease.key, entry, how);
     makeRoom();
   }

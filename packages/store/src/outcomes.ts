@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, type Json, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 
 /** What a claim is about. */
 export interface ClaimRequest {
@@ -40,17 +41,17 @@ export interface OutcomeStore {
   claim(request: ClaimRequest): Promise<Claim>;
   /**
    * Notes that effects may happen from here on: until then the key may still be taken with another digest.
-   * @throws LeaseLost
+   * @throws LeaseLostError
    */
   begin(lease: Lease): Promise<void>;
-  /** Records one finished part; the next taker reads it as progress. @throws LeaseLost */
+  /** Records one finished part; the next taker reads it as progress. @throws LeaseLostError */
   record(lease: Lease, name: string, value: Json): Promise<void>;
   /** Extends the lease by `leaseMs`; false when another taker has it. */
   renew(lease: Lease): Promise<boolean>;
   /**
    * Keeps the outcome and ends the lease.
    * @param options.also keys of finished records that get the same outcome in the same moment
-   * @throws LeaseLost
+   * @throws LeaseLostError
    */
   finish(lease: Lease, outcome: Json, options: { ttlMs: number; also?: readonly string[] }): Promise<void>;
   /** Ends the lease without an outcome; progress stays. Does nothing when the lease is lost. */
@@ -61,11 +62,12 @@ export interface OutcomeStore {
   getBlob(id: string): Promise<string | undefined>;
   /** Deletes what has expired and returns how many records; stores also do this on their own now and then. */
   sweep(): Promise<number>;
+  /** Ends this store; what it holds stays where it is kept. */
   close(): Promise<void>;
 }
 
 /** Another taker has the key: what this one did after losing it is not recorded. */
-export class LeaseLost extends TenonError {
+export class LeaseLostError extends TenonError {
   constructor(lease: Lease) {
     super(
       `The lease on "${lease.key}" was lost: this process was silent for longer than the lease lasts, and another one took the ` +
@@ -97,6 +99,7 @@ export async function claimOrWait(
   request: ClaimRequest,
   options: { waitMs: number; signal?: AbortSignal },
 ): Promise<Claim> {
+  checkOptions(options, ["waitMs", "signal"], "claimOrWait(store, request, options)");
   const until = Date.now() + options.waitMs;
   let pause = FIRST_POLL_MS;
   for (;;) {

@@ -1,17 +1,19 @@
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
 import { shareSide } from "./connection.ts";
 import { migrations } from "./migrations/index.ts";
-import { checkLeaseMs, LEASE_MS, type OutcomeStore } from "./outcomes.ts";
+import { checkLeaseMs, LEASE_MS } from "./outcomes.ts";
 import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
 import { createSqlLeases } from "./sql-leases.ts";
 import { bundle, type Stores } from "./stores.ts";
 
-export interface PostgresStoreOptions {
-  /** For example `postgres://user@host:5432/database`. */
+/** Which database the stores of several machines share. */
+export interface PostgresOptions {
+  /** Address of the database, for example `postgres://user@host:5432/database`. */
   url: string;
-  /** Default `tenon`; made when there is none. */
+  /** Schema of the tables, made when there is none. Default `tenon`. */
   schema?: string;
   /** Connections at once. Default 10. */
   maxConnections?: number;
@@ -41,15 +43,17 @@ async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
   });
 }
 
-function connect(options: PostgresStoreOptions, where: string): () => SqlSide {
-  checkOptions(options, ["url", "schema", "maxConnections", "leaseMs"], `${where}(options)`);
+function connect(options: PostgresOptions): () => SqlSide {
+  checkOptions(options, ["url", "schema", "maxConnections", "leaseMs"], "openPostgres(options)");
   const { url, schema = "tenon" } = options;
   // left out, the driver would take whatever database runs on this machine
   if (typeof url !== "string" || url === "") {
-    throw new ConfigError(`${where} needs options.url, such as postgres://user@host:5432/database`, { code: "no_url" });
+    throw new ConfigError("openPostgres needs options.url, such as postgres://user@host:5432/database", {
+      code: "no_url",
+    });
   }
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new ConfigError(`${where}: schema "${schema}" must be one word of a-z 0-9 _`, { code: "schema_name" });
+    throw new ConfigError(`openPostgres: schema "${schema}" must be one word of a-z 0-9 _`, { code: "schema_name" });
   }
   const pool = new pg.Pool({ connectionString: url, max: options.maxConnections ?? 10 });
   pool.on("error", () => undefined); // an idle connection ended: the next query opens another, or says why it cannot
@@ -86,18 +90,8 @@ function connect(options: PostgresStoreOptions, where: string): () => SqlSide {
  * @throws ConfigError for an unknown option, a missing address, a schema name that is not one word or a time that is not positive
  * @example await using stores = openPostgres({ url: process.env.TENON_DATABASE_URL });
  */
-export function openPostgres(options: PostgresStoreOptions): Stores {
+export function openPostgres(options: PostgresOptions): Stores {
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openPostgres(options)");
-  const attach = connect(options, "openPostgres");
+  const attach = connect(options);
   return bundle({ outcomes: createSqlStore(attach(), leaseMs), leases: createSqlLeases(attach()) });
-}
-
-/**
- * Outcomes alone in Postgres: what {@link openPostgres} has as `outcomes`.
- * @throws ConfigError for an unknown option, a missing address, a schema name that is not one word or a time that is not positive
- * @example createPostgresStore({ url: process.env.TENON_DATABASE_URL })
- */
-export function createPostgresStore(options: PostgresStoreOptions): OutcomeStore {
-  const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "createPostgresStore(options)");
-  return createSqlStore(connect(options, "createPostgresStore")(), leaseMs);
 }

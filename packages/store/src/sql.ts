@@ -1,7 +1,7 @@
 import type { Json } from "@tenon/core";
 import type { ColumnType, Kysely, Transaction } from "kysely";
 import { endOf } from "./leases.ts";
-import { type ClaimedBefore, decideClaim, type Lease, LeaseLost, type OutcomeStore } from "./outcomes.ts";
+import { type ClaimedBefore, decideClaim, type Lease, LeaseLostError, type OutcomeStore } from "./outcomes.ts";
 
 /** pg reads a bigint as text; what we keep in one is far below 2^53. */
 type Big = ColumnType<number | string, number, number>;
@@ -76,7 +76,7 @@ export function createSqlStore(side: SqlSide, leaseMs: number): OutcomeStore {
   }
 
   async function mustChange(trx: Queries, lease: Lease, values: Parameters<typeof change>[2]): Promise<void> {
-    if (!(await change(trx, lease, values))) throw new LeaseLost(lease);
+    if (!(await change(trx, lease, values))) throw new LeaseLostError(lease);
   }
 
   async function sweep(): Promise<number> {

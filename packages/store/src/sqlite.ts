@@ -1,29 +1,25 @@
-import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
-import { dirname } from "node:path";
-import { ConfigError, checkOptions } from "@tenon/core";
-import Database from "better-sqlite3";
+import { statSync } from "node:fs";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
+import type Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
 import { shareSide } from "./connection.ts";
 import { migrations } from "./migrations/index.ts";
-import { checkLeaseMs, LEASE_MS, type OutcomeStore } from "./outcomes.ts";
+import { checkLeaseMs, LEASE_MS } from "./outcomes.ts";
 import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
 import { createSqlLeases } from "./sql-leases.ts";
+import { bringUpToDate, makeFile, openSqliteFile } from "./sqlite-file.ts";
 import { bundle, type Stores } from "./stores.ts";
-import { useWriteAheadLog } from "./write-ahead.ts";
 
-export { useWriteAheadLog } from "./write-ahead.ts";
+export { openSqliteFile, type SqliteFileOptions, type SqliteStep } from "./sqlite-file.ts";
 
-export interface SqliteStoreOptions {
+/** Where the stores of one machine are kept. */
+export interface SqliteOptions {
+  /** The file, made with its folder when there is none, readable by the owner only. */
+  path: string;
   /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
 }
-
-export interface SqliteOptions extends SqliteStoreOptions {
-  /** The file, made with its folder when there is none, readable by the owner only. */
-  path: string;
-}
-
-const BUSY_MS = 15_000;
 
 /**
  * Kysely's SQLite dialect with write transactions that lock at once: a deferred one that reads and then writes fails with
@@ -45,21 +41,6 @@ function immediate(database: Database.Database): Dialect {
   };
 }
 
-/** In one exclusive transaction, so that of several processes that start together one migrates and the others find it done. */
-function migrate(database: Database.Database, db: Kysely<Tables>): void {
-  database
-    .transaction(() => {
-      database.exec("create table if not exists tenon_migrations (name text primary key, at text not null)");
-      const done = new Set(database.prepare("select name from tenon_migrations").pluck().all());
-      for (const { name, statements } of migrations) {
-        if (done.has(name)) continue;
-        for (const { sql } of statements(db.schema)) database.exec(sql);
-        database.prepare("insert into tenon_migrations values (?, ?)").run(name, new Date().toISOString());
-      }
-    })
-    .exclusive();
-}
-
 /** Gives a store access to an open file. */
 type Attach = () => SqlSide;
 
@@ -76,11 +57,14 @@ function identity(path: string): string {
 }
 
 function open(path: string, ended: () => void): Attach {
-  const database = new Database(path, { timeout: BUSY_MS });
+  const database = openSqliteFile(path);
   const db = new Kysely<Tables>({ dialect: immediate(database) });
   try {
-    useWriteAheadLog(database, BUSY_MS);
-    migrate(database, db);
+    const history = migrations.map(({ name, statements }) => ({
+      name,
+      statements: statements(db.schema).map(({ sql }) => sql),
+    }));
+    bringUpToDate(database, history);
   } catch (error) {
     database.close();
     throw error;
@@ -98,13 +82,12 @@ function open(path: string, ended: () => void): Attach {
 }
 
 /** Opens the file, or finds it open. */
-function connect(path: string, needs: string): Attach {
+function connect(path: string): Attach {
   if (typeof path !== "string" || path === "") {
-    throw new ConfigError(`${needs}, the file to keep things in`, { code: "no_path" });
+    throw new ConfigError("openSqlite needs options.path, the file to keep things in", { code: "no_path" });
   }
   if (path === ":memory:") return open(path, () => undefined);
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the same mode
+  makeFile(path);
   const name = identity(path);
   const attach = files.get(name) ?? open(path, () => files.delete(name));
   files.set(name, attach);
@@ -122,18 +105,6 @@ function connect(path: string, needs: string): Attach {
 export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openSqlite(options)");
-  const attach = connect(options.path, "openSqlite needs options.path");
+  const attach = connect(options.path);
   return bundle({ outcomes: createSqlStore(attach(), leaseMs), leases: createSqlLeases(attach()) });
-}
-
-/**
- * Outcomes alone in a SQLite file: what {@link openSqlite} has as `outcomes`.
- * @param path made with its folder when there is none, readable by the owner only
- * @throws ConfigError for an unknown option, a missing path or a time that is not positive
- * @example const server = createServer({ name: "orders", version: "1.0.0", store: createSqliteStore("data/outcomes.db") })
- */
-export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): OutcomeStore {
-  checkOptions(options, ["leaseMs"], "createSqliteStore(path, options)");
-  const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "createSqliteStore(path, options)");
-  return createSqlStore(connect(path, "createSqliteStore needs a path")(), leaseMs);
 }

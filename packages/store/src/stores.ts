@@ -1,6 +1,6 @@
-import { checkOptions } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { LeaseStore } from "./leases.ts";
-import { createMemoryStore, type MemoryStoreOptions } from "./memory.ts";
+import { createMemoryOutcomes, type MemoryOptions } from "./memory.ts";
 import { createMemoryLeases } from "./memory-leases.ts";
 import type { OutcomeStore } from "./outcomes.ts";
 
@@ -9,8 +9,11 @@ import type { OutcomeStore } from "./outcomes.ts";
  * the `close()` of a single store ends only that store.
  */
 export interface Stores extends AsyncDisposable {
+  /** For `createServer({ store })`: which questions were answered, and how idempotent calls ended. */
   readonly outcomes: OutcomeStore;
+  /** For the agent's `leases`: who works on a thread. */
   readonly leases: LeaseStore;
+  /** Ends all of them, and the connection they share. */
   close(): Promise<void>;
 }
 
@@ -23,11 +26,12 @@ export function bundle(parts: { readonly outcomes: OutcomeStore; readonly leases
 }
 
 /**
- * All stores in the memory of this process: what they hold ends with it.
+ * All stores in the memory of this process: what they hold ends with it. Bounded: what has expired goes first, then the oldest
+ * finished outcomes; work that runs is never dropped. A dropped outcome means that its retry runs again: size it for your traffic.
  * @throws ConfigError for an unknown option or a limit that is not positive
  * @example await using stores = openMemory();
  */
-export function openMemory(options: MemoryStoreOptions = {}): Stores {
+export function openMemory(options: MemoryOptions = {}): Stores {
   checkOptions(options, ["maxEntries", "maxBytes", "leaseMs"], "openMemory(options)");
-  return bundle({ outcomes: createMemoryStore(options), leases: createMemoryLeases() });
+  return bundle({ outcomes: createMemoryOutcomes(options), leases: createMemoryLeases() });
 }

@@ -1,3 +1,5 @@
+import { codeOf } from "@tenon/core";
+
 /** What is needed of a connection of `better-sqlite3`. */
 interface PragmaConnection {
   pragma(source: string, options?: { simple?: boolean }): unknown;
@@ -6,7 +8,7 @@ interface PragmaConnection {
 const PAUSE_MS = 10;
 
 function isBusy(error: unknown): boolean {
-  return error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
+  return codeOf(error)?.startsWith("SQLITE_BUSY") === true;
 }
 
 /**

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { openMemory, type Stores } from "../src/index.ts";
 import { openPostgres } from "../src/postgres.ts";
-import { createSqliteStore, openSqlite } from "../src/sqlite.ts";
+import { openSqlite } from "../src/sqlite.ts";
 import { leaseSuite, takeOver } from "./lease-suite.ts";
 import { onPostgres } from "./postgres.ts";
 import { race, start } from "./spawn.ts";
@@ -55,7 +55,7 @@ describe("stores in one SQLite file", () => {
   it("share a connection until the last one is closed", async () => {
     const path = join(folder, "shared.db");
     const stores = openSqlite({ path });
-    const alone = createSqliteStore(path);
+    const alone = openSqlite({ path }).outcomes;
     await stores.close();
     await expect(stores.leases.acquire("n", "me", 1_000)).rejects.toMatchObject({ code: "store_closed" });
     expect((await alone.claim({ key: "k", digest: "d", ttlMs: 1_000 })).state).toBe("yours");
@@ -63,7 +63,6 @@ describe("stores in one SQLite file", () => {
   });
   it("are refused without a path and with options nobody reads", () => {
     expect(() => openSqlite({ path: "" })).toThrow("options.path");
-    expect(() => createSqliteStore("")).toThrow("createSqliteStore needs a path");
     expect(() => openSqlite({ path: "x", leaseMs: 0 })).toThrow("leaseMs must be positive, got 0");
     expect(() => openPostgres({ url: "" })).toThrow("openPostgres needs options.url");
     expect(() => openPostgres({ url: "postgres://x", leaseMs: Number.NaN })).toThrow(

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Claim, claimOrWait, LeaseLost, type OutcomeStore } from "../src/index.ts";
+import { type Claim, claimOrWait, LeaseLostError, type OutcomeStore } from "../src/index.ts";
 
 const LEASE_MS = 400;
 const ttlMs = 60_000;
@@ -74,9 +74,9 @@ export function outcomeSuite(name: string, open: (leaseMs: number) => OutcomeSto
       expect(next).toMatchObject({ state: "yours", progress: { a: 2, b: [true] } });
       const { lease } = next as Yours; // just checked
       expect(lease.fence).toBeGreaterThan(late.fence);
-      await expect(hasty.record(late, "c", 1)).rejects.toBeInstanceOf(LeaseLost);
-      await expect(hasty.begin(late)).rejects.toBeInstanceOf(LeaseLost);
-      await expect(hasty.finish(late, "late", { ttlMs })).rejects.toBeInstanceOf(LeaseLost);
+      await expect(hasty.record(late, "c", 1)).rejects.toBeInstanceOf(LeaseLostError);
+      await expect(hasty.begin(late)).rejects.toBeInstanceOf(LeaseLostError);
+      await expect(hasty.finish(late, "late", { ttlMs })).rejects.toBeInstanceOf(LeaseLostError);
       expect(await hasty.renew(late)).toBe(false);
       await hasty.release(late);
       await hasty.finish(lease, "right", { ttlMs });

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { createMemoryStore } from "../src/index.ts";
-import { createPostgresStore } from "../src/postgres.ts";
-import { createSqliteStore } from "../src/sqlite.ts";
+import { openMemory } from "../src/index.ts";
+import { openPostgres } from "../src/postgres.ts";
+import { openSqlite } from "../src/sqlite.ts";
 import { outcomeSuite } from "./outcome-suite.ts";
 import { onPostgres } from "./postgres.ts";
 import { race } from "./spawn.ts";
@@ -13,8 +13,8 @@ const folder = mkdtempSync(join(tmpdir(), "tenon-store-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const ttlMs = 60_000;
 
-outcomeSuite("memory", (leaseMs) => createMemoryStore({ leaseMs }));
-outcomeSuite("SQLite", (leaseMs) => createSqliteStore(join(folder, "suite.db"), { leaseMs }));
+outcomeSuite("memory", (leaseMs) => openMemory({ leaseMs }).outcomes);
+outcomeSuite("SQLite", (leaseMs) => openSqlite({ path: join(folder, "suite.db"), leaseMs }).outcomes);
 
 describe("SQLite", () => {
   it("migrates once and shares keys fairly between processes that start together", async () => {
@@ -23,7 +23,7 @@ describe("SQLite", () => {
   }, 60_000);
   it("lets two stores of one process work on one file at once", async () => {
     const file = join(folder, "two.db");
-    const stores = [createSqliteStore(file), createSqliteStore(file)];
+    const stores = [openSqlite({ path: file }).outcomes, openSqlite({ path: file }).outcomes];
     const begin = Date.now();
     const claims = await Promise.all(
       stores.flatMap((store) => ["a", "b", "c"].map((key) => store.claim({ key, digest: "d", ttlMs }))),
@@ -40,13 +40,13 @@ describe("SQLite", () => {
   });
   it("keeps its file for the owner, and what it holds when it is opened again", async () => {
     const file = join(folder, "deep", "kept.db");
-    const first = createSqliteStore(file);
+    const first = openSqlite({ path: file }).outcomes;
     const claim = await first.claim({ key: "k", digest: "d", ttlMs });
     if (claim.state !== "yours") throw new Error(claim.state);
     await first.finish(claim.lease, "kept", { ttlMs });
     await first.close();
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    const second = createSqliteStore(file);
+    const second = openSqlite({ path: file }).outcomes;
     expect(await second.claim({ key: "k", digest: "d", ttlMs })).toEqual({ state: "finished", outcome: "kept" });
     await second.close();
   });
@@ -54,7 +54,7 @@ describe("SQLite", () => {
 
 describe("memory", () => {
   it("lets the oldest finished outcomes go first, and never what runs", async () => {
-    const store = createMemoryStore({ maxEntries: 3 });
+    const store = openMemory({ maxEntries: 3 }).outcomes;
     const running = await store.claim({ key: "running", digest: "d", ttlMs });
     expect(running.state).toBe("yours");
     for (const key of ["a", "b", "c"]) {
@@ -66,26 +66,26 @@ describe("memory", () => {
     expect((await store.claim({ key: "a", digest: "d", ttlMs })).state).toBe("yours");
   });
   it("counts bytes", async () => {
-    const store = createMemoryStore({ maxBytes: 1_000 });
+    const store = openMemory({ maxBytes: 1_000 }).outcomes;
     await store.putBlob("one", "x".repeat(600), ttlMs);
     await store.putBlob("two", "y".repeat(600), ttlMs);
     expect([await store.getBlob("one"), (await store.getBlob("two"))?.length]).toEqual([undefined, 600]);
   });
   it("refuses limits that cannot work and options nobody reads", () => {
-    expect(() => createMemoryStore({ maxEntries: 0 })).toThrow("maxEntries must be positive, got 0");
-    expect(() => createMemoryStore({ maxEntires: 1 } as never)).toThrow('did you mean "maxEntries"?');
+    expect(() => openMemory({ maxEntries: 0 })).toThrow("maxEntries must be positive, got 0");
+    expect(() => openMemory({ maxEntires: 1 } as never)).toThrow('did you mean "maxEntries"?');
   });
 });
 
 onPostgres("outcomes", "test", (url, schema) => {
-  outcomeSuite("Postgres", (leaseMs) => createPostgresStore({ url, schema, leaseMs }));
+  outcomeSuite("Postgres", (leaseMs) => openPostgres({ url, schema, leaseMs }).outcomes);
   describe("Postgres", () => {
     it("migrates once and shares keys fairly between processes that start together", async () => {
       const won = (await race(3, "./claimer.ts", "postgres", url, `${schema}_race`)).flat();
       expect([...won].sort()).toEqual(Array.from({ length: 50 }, (_, i) => `key-${i}`).sort());
     }, 60_000);
     it("refuses a schema that is not one word", () => {
-      expect(() => createPostgresStore({ url, schema: "a; drop" })).toThrow("must be one word");
+      expect(() => openPostgres({ url, schema: "a; drop" })).toThrow("must be one word");
     });
   });
 });

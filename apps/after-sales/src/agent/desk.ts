@@ -29,7 +29,7 @@ export interface DeskOptions {
 }
 
 /** What a server does not give right now, in one sentence for a person and a model. */
-export interface Gap {
+interface Gap {
   /** It cannot be reached, it refuses the user, or it keeps something from the user. */
   readonly kind: "down" | "refused" | "lacking";
   readonly text: string;
@@ -87,8 +87,8 @@ export function openDesk({ urls, tokens, user, model, threads, texts: t }: DeskO
     interceptors: [authInject, auditLog, onlyFor(user), sayRefusals(explain)],
     elicitation: "interrupt",
     logLevel: "info",
-    // the run's stream carries logs and progress; this declares that someone listens
-    events: { onLog: () => undefined },
+    // the run's stream carries logs and progress, and the chat says what is missing; this declares that someone listens
+    events: { onLog: () => undefined, onServerState: () => undefined },
   });
   let reading: { policy?: string; template?: string } = {};
   /** Why the user may not read them. */

@@ -1,11 +1,10 @@
+import { isLoopback } from "@tenon/core";
 import type { SigningKey } from "@tenon/server/development";
 import { SERVER_NAMES, type ServerName } from "../servers/names.ts";
 import { mintedTokens, readTokenFile, type TokenSource } from "./tokens.ts";
 
 /** A value for some of the servers. */
 type PerServer<T> = Partial<Record<ServerName, T>>;
-
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /** The variable with a token for a server: on a command line, everybody on the machine could read it. */
 export const tokenVariable = (server: ServerName): string => `TENON_${server.toUpperCase()}_TOKEN`;
@@ -35,7 +34,7 @@ export function tokensFor(
   for (const name of SERVER_NAMES) {
     const brought = given[name];
     if (brought) sources[name] = async () => brought();
-    else if (LOOPBACK.test(new URL(urls[name]).hostname)) sources[name] = mintedTokens(key, name);
+    else if (isLoopback(new URL(urls[name]).hostname)) sources[name] = mintedTokens(key, name);
   }
   return sources;
 }

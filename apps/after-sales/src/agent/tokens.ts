@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { ConfigError, isRecord } from "@tenon/core";
+import { ConfigError, isRecord, keepNewest, messageOf } from "@tenon/core";
 import { type SigningKey, signToken } from "@tenon/server/development";
 import { AUDIENCES, ISSUER, SCOPES } from "../servers/access.ts";
 import type { ServerName } from "../servers/names.ts";
@@ -8,10 +8,10 @@ import type { DeskContext } from "./interceptors.ts";
 /** Where the tokens for one server come from. */
 export type TokenSource = (userId: string) => Promise<string>;
 
-/** Seconds a token lives. */
-const LIFE_S = 15 * 60;
+/** Milliseconds a token lives. */
+const LIFE_MS = 15 * 60_000;
 /** A token with less left is not used any more: a call that begins with it may take so long. */
-const LEFT_S = 10 * 60;
+const LEFT_MS = 10 * 60_000;
 /** Users whose tokens are held at once; the one made longest ago goes first. */
 const MAX_HELD = 1_000;
 const MAX_TOKEN_BYTES = 16 * 1024;
@@ -32,15 +32,10 @@ export function mintedTokens(key: SigningKey, server: ServerName, now: () => num
       subject: userId,
       scopes: SCOPES[server],
       clientId: "after-sales-desk",
-      expiresInSeconds: LIFE_S,
+      ttlMs: LIFE_MS,
       issuedAt: new Date(now()),
     });
-    held.delete(userId);
-    held.set(userId, { token, until: now() + (LIFE_S - LEFT_S) * 1_000 });
-    for (const oldest of held.keys()) {
-      if (held.size <= MAX_HELD) break;
-      held.delete(oldest);
-    }
+    keepNewest(held, userId, { token, until: now() + LIFE_MS - LEFT_MS }, MAX_HELD);
     return token;
   };
 }
@@ -54,7 +49,7 @@ export function readTokenFile(path: string): string {
     throw new Error("it holds no token");
   } catch (cause) {
     // what the file holds is a secret, even if it is no token
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new ConfigError(`The token file ${path} cannot be used: ${why}`, { code: "token_file" });
   }
 }

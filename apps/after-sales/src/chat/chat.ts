@@ -80,7 +80,7 @@ export async function chat(options: ChatOptions): Promise<void> {
       signal,
       leases: threads.leases,
       lease: threads.lease,
-      maxText: MAX_TEXT,
+      maxTextChars: MAX_TEXT,
       onError: options.onError,
       ask: (question) => askPerson(question, { lines, texts, signal, serverTitle, leave, bareWords: true }),
     })) {

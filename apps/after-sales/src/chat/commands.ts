@@ -11,7 +11,7 @@ export type Spoken = { message: string } | { done: string } | { quit: true };
 const QUIT = new Set(["quit", "exit", "q", "退出", "/quit", "/exit"]);
 
 /** Whether a line says that the person wants to leave. */
-export function isQuit(line: string): boolean {
+function isQuit(line: string): boolean {
   return QUIT.has(line.trim().toLowerCase());
 }
 

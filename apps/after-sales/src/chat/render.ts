@@ -1,5 +1,5 @@
 import type { StreamEvent } from "@tenon/agent";
-import { cleanText as clean, isRecord } from "@tenon/core";
+import { cleanText as clean, isRecord, messageOf } from "@tenon/core";
 import type { AuditLine } from "../agent/interceptors.ts";
 import { rejectionReason } from "../agent/rejection.ts";
 import type { Texts } from "../texts/index.ts";
@@ -19,7 +19,7 @@ function logText(data: unknown): string {
 
 /** What went wrong, in one line and without anything from inside. */
 export function reasonOf(thrown: unknown): string {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = messageOf(thrown);
   return clean(message.split("\n")[0] ?? "").slice(0, 300) || "unexpected error";
 }
 

@@ -27,7 +27,7 @@ export const TOOL_SCOPES = {
 } as const satisfies { [Name in ServerName]: Record<string, (typeof SCOPES)[Name][number]> };
 
 /** `user_zhangsan(张三)`, as a client writes its caller → the subject of that person's tokens. */
-export function subjectOf(callerId: string): string {
+function subjectOf(callerId: string): string {
   return callerId.replace(/\(.*\)$/s, "");
 }
 

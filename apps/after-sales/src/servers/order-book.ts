@@ -7,7 +7,7 @@ export interface Order {
   amount: number;
 }
 
-export interface Refund {
+interface Refund {
   orderId: string;
   amount: number;
   at: string;
@@ -21,9 +21,9 @@ export type Refusal =
   | { reason: "already"; order: Order; refund: Refund }
   | { reason: "too_large"; order: Order };
 
-export type RefundOutcome = { refund: Refund; order: Order } | { refused: Refusal };
+type RefundOutcome = { refund: Refund; order: Order } | { refused: Refusal };
 
-export interface RefundRequest {
+interface RefundRequest {
   reason: string;
   callerId: string;
   /** The same key gets the first outcome again instead of "already refunded". */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { createServer, loadStateKeys, type TenonServer, type ToolContext, ToolError, text } from "@tenon/server";
+import { createServer, openStateKeys, type TenonServer, type ToolContext, ToolError, text } from "@tenon/server";
 import { z } from "zod";
 import { type Texts, textsFor, yuan } from "../texts/index.ts";
 import { ownCallerOnly, SCOPE_HIERARCHY, TOOL_SCOPES, textsOf } from "./access.ts";
@@ -65,7 +65,7 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
     instructions: own.order.instructions,
     auth: options.auth,
     scopeHierarchy: SCOPE_HIERARCHY,
-    stateKeys: loadStateKeys(join(options.dataDirectory, "state-keys")),
+    stateKeys: openStateKeys(join(options.dataDirectory, "state-keys")),
     lifespan: async () => {
       const database = openDesk(options.dataDirectory);
       return { value: { book: createOrderBook(database) }, close: () => void database.close() };

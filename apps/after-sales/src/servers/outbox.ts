@@ -1,6 +1,6 @@
 import type Database from "better-sqlite3";
 
-export interface Message {
+interface Message {
   id: number;
   phone: string;
   content: string;

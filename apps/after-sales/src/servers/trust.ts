@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { ConfigError, isRecord } from "@tenon/core";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
 import { jwt, type PublicKey, type TokenVerifier } from "@tenon/server/auth";
 import { openSigningKey, SIGNING_KEY_FILE, signingKeyFiles } from "@tenon/server/development";
 import { AUDIENCES, ISSUER, SCOPES } from "./access.ts";
@@ -28,7 +28,7 @@ function readKeySet(path: string): readonly PublicKey[] {
     throw new Error("it has no list of keys");
   } catch (cause) {
     throw new ConfigError(
-      `${path} is no key set: ${cause instanceof Error ? cause.message : String(cause)}. Give a file or an address with {"keys":[…]} (RFC 7517)`,
+      `${path} is no key set: ${messageOf(cause)}. Give a file or an address with {"keys":[…]} (RFC 7517)`,
       { code: "jwks", cause },
     );
   }

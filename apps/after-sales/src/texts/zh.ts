@@ -1,11 +1,11 @@
+/** 按名称取用的文本：名称来自服务器和数据，不止这些。 */
+const byName = (texts: Record<string, string>): Record<string, string> => texts;
+
 /** 中文文本。`en.ts` mirrors this file key by key; the compiler holds them together. */
 export const zh = {
-  lang: "zh" as "zh" | "en",
-  status: { delivered: "已签收", in_delivery: "配送中" } as Record<string, string>,
-  product: { "ORD-001": "无线耳机", "ORD-002": "机械键盘", "ORD-003": "4K 显示器", "ORD-004": "鼠标垫" } as Record<
-    string,
-    string
-  >,
+  lang: "zh" as "zh" | "en", // `en.ts` 的类型由此而来
+  status: byName({ delivered: "已签收", in_delivery: "配送中" }),
+  product: byName({ "ORD-001": "无线耳机", "ORD-002": "机械键盘", "ORD-003": "4K 显示器", "ORD-004": "鼠标垫" }),
 
   order: {
     instructions:
@@ -117,7 +117,7 @@ export const zh = {
     smsWithheld: "因为退款没有完成，短信没有发送。",
     failed: (text: string) => `操作没有成功：${text}。`,
     unavailable: (server: string) => `${server}现在连不上，请稍后再试。`,
-    serverNames: { order: "订单服务", notification: "通知服务" } as Record<string, string>,
+    serverNames: byName({ order: "订单服务", notification: "通知服务" }),
     smsDefault: (orderId: string, amount: string) => `您的订单 ${orderId} 已退款 ${amount} 元，3 个工作日内到账。`,
     noPolicy: "现在读不到退货政策（通知服务不可用），请稍后再问。",
   },
@@ -142,7 +142,7 @@ export const zh = {
     toolFailed: "失败",
     formActions: "decline  拒绝回答   cancel  关闭问题",
     progress: "进度",
-    level: {
+    level: byName({
       debug: "调试",
       info: "信息",
       notice: "注意",
@@ -151,7 +151,7 @@ export const zh = {
       critical: "严重",
       alert: "警报",
       emergency: "紧急",
-    } as Record<string, string>,
+    }),
     audit: "审计",
     noAudit: "本轮没有调用远程工具",
     note: (text: string) => `注意：${text}`,

@@ -2,7 +2,8 @@ import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isInteropZodSchema } from "@langchain/core/utils/types";
 import { getConfig } from "@langchain/langgraph";
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { canPause, type Execution, pause, remember } from "../tool/checkpoint.ts";
 import { type ApprovalRecord, noteApprovals } from "./approval-records.ts";
@@ -19,7 +20,7 @@ import { type ApprovableTool, type ApprovalPolicy, type GatedTool, gatedTools } 
 
 function argsSchemaOf(rule: GatedTool): Record<string, unknown> | undefined {
   if (!rule.decisions.includes("edit")) return undefined;
-  if (isInteropZodSchema(rule.schema)) return toJsonSchema(rule.schema) as Record<string, unknown>; // JSON Schema is an object
+  if (isInteropZodSchema(rule.schema)) return toJsonSchema(rule.schema);
   return isRecord(rule.schema) ? rule.schema : undefined;
 }
 
@@ -148,7 +149,7 @@ function decidedMessage(
     : message.content;
   const { tool_calls: raw, ...additional } = message.additional_kwargs;
   return new AIMessage({
-    content: content as AIMessage["content"], // same blocks, some of their fields replaced
+    content,
     tool_calls: calls,
     // the provider's raw copy has the old calls
     additional_kwargs: raw === undefined || edits.size > 0 ? additional : { ...additional, tool_calls: raw },

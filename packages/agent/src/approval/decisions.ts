@@ -7,11 +7,15 @@ import type { DecisionKind, GatedTool } from "./policy.ts";
 export interface ActionRequest {
   /** The tool's local name. */
   readonly name: string;
+  /** The arguments as the model wrote them. */
   readonly args: Readonly<Record<string, unknown>>;
+  /** What the person reads. */
   readonly description: string;
+  /** The model's id of the call. */
   readonly toolCallId: string;
   /** Configured server and wire name, for tools of MCP servers. */
   readonly server?: string;
+  /** The tool's name on the wire. */
   readonly tool?: string;
 }
 

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, didYouMean } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { mcpMetadata } from "../tool/mcp-tool.ts";
 
 /** What a person may decide about a tool call. */

@@ -1,5 +1,6 @@
 import type { CatalogTool, Client, ToolRuntime } from "@tenon/client";
-import { ConfigError, checkOptions, ExecutionError } from "@tenon/core";
+import { ConfigError, ExecutionError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type ActionRequest, type ApprovalDecision, readDecision } from "../approval/decisions.ts";
 import { type ApprovalPolicy, type GatedTool, gatedTools } from "../approval/policy.ts";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
@@ -27,6 +28,7 @@ export interface BareLoopOptions {
   client: Client;
   /** The model's name at `endpoint`; without one `openai:…`, `deepseek:…`, or a name at `TENON_MODEL_BASE_URL`. */
   model: string;
+  /** Where the model is. Default: by its name. */
   endpoint?: ModelEndpoint;
   /** The conversation so far; the given list is not changed. */
   messages: readonly ChatMessage[];
@@ -36,7 +38,9 @@ export interface BareLoopOptions {
   provider?: ModelProvider;
   /** How often the model is asked at most. Default 16. */
   maxTurns?: number;
+  /** Ends the loop; the call that runs is cancelled. */
   signal?: AbortSignal;
+  /** Hears what happens, as it happens. */
   onEvent?: (event: LoopEvent) => void;
   /** Asks the endpoint to stream, so that `onEvent` gets text as it is written. Default false. */
   stream?: boolean;

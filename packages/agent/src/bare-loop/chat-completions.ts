@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AuthError, ConfigError, ConnectionError, isRecord, ProtocolError, type TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { OpenAITool, OpenAIToolCall, OpenAIToolMessage } from "./openai-tools.ts";
 
 /** A message of an OpenAI-compatible conversation. */
@@ -13,15 +14,21 @@ export type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 
 /** Where an OpenAI-compatible endpoint is. */
 export interface ModelEndpoint {
-  /** With its version, for example `http://127.0.0.1:11434/v1`. */
+  /** Its address with its version, for example `http://127.0.0.1:11434/v1`. */
   readonly baseUrl: string;
+  /** Sent as a bearer token. Default: none. */
   readonly apiKey?: string;
+  /** Further headers of each request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Milliseconds until one request counts as failed. Default 120,000. */
   readonly timeoutMs?: number;
   /** How often a request is repeated after 429, 5xx and lost connections. Default 2. */
   readonly maxRetries?: number;
 }
+
+const ENDPOINT = ["baseUrl", "apiKey", "headers", "timeoutMs", "maxRetries"] as const satisfies ReadonlyArray<
+  keyof ModelEndpoint
+>;
 
 /** One request for an answer. */
 export interface Completion {
@@ -49,7 +56,10 @@ const HOSTED: Readonly<Record<string, { url: string; key: string }>> = {
  * @throws ConfigError `code: "missing_key"`, `"missing_base_url"`
  */
 export function endpointOf(spec: string, endpoint?: ModelEndpoint): { endpoint: ModelEndpoint; model: string } {
-  if (endpoint) return { endpoint, model: spec };
+  if (endpoint) {
+    checkOptions(endpoint, ENDPOINT, "bareLoop(options).endpoint");
+    return { endpoint, model: spec };
+  }
   const [provider = "", ...rest] = spec.split(":");
   const model = rest.join(":");
   const hosted = Object.hasOwn(HOSTED, provider) ? HOSTED[provider] : undefined;

@@ -1,7 +1,7 @@
 import { type CatalogTool, type Client, renderText, type ToolResult, type ToolRuntime } from "@tenon/client";
-import { ConfigError, checkOptions, didYouMean, isRecord, type JsonObject, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject, TenonError } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { type ModelProvider, modelSchemaOf, restoreArguments } from "../model/provider-schemas/index.ts";
-import { checkArguments, describeWrong } from "../tool/arguments.ts";
 import { EMPTY_FAILURE, EMPTY_RESULT, failureText } from "../tool/messages.ts";
 
 /** One entry of the `tools` of an OpenAI-compatible request. */
@@ -26,6 +26,7 @@ export interface OpenAIToolMessage {
 
 /** Options of `dispatch`. */
 export interface DispatchOptions {
+  /** Cancels the call. */
   signal?: AbortSignal;
   /** Milliseconds without an answer or progress until the call fails. Default: the client's, 60,000. */
   timeoutMs?: number;
@@ -77,7 +78,7 @@ export type ReadCall =
   | { readonly entry: CatalogTool; readonly args: Record<string, unknown> }
   | { readonly problem: string };
 
-/** Which tool a call means and with which arguments, checked against the tool's own schema. Never throws. */
+/** Which tool a call means and with which arguments; the client checks them against the tool's own schema. Never throws. */
 export function readCall(tools: readonly CatalogTool[], call: OpenAIToolCall, provider?: ModelProvider): ReadCall {
   const { name, arguments: text } = call.function;
   const entry = tools.find((tool) => tool.name === name);
@@ -96,11 +97,9 @@ export function readCall(tools: readonly CatalogTool[], call: OpenAIToolCall, pr
   }
   if (!isRecord(given))
     return { problem: `The arguments of ${name} must be one JSON object. Correct them and call again.` };
-  const args = restoreArguments(entry.inputSchema, given, modelSchemaOf(entry.inputSchema, provider).wireNames);
-  const issues = checkArguments(entry.inputSchema, args);
-  if (issues.length === 0) return { entry, args };
   return {
-    problem: `Invalid arguments for ${name}: ${describeWrong(issues)}. Correct them and call again.`,
+    entry,
+    args: restoreArguments(entry.inputSchema, given, modelSchemaOf(entry.inputSchema, provider).wireNames),
   };
 }
 

@@ -117,7 +117,7 @@ describe("an agent with 500 tools", () => {
 
   it("what was found stays within its budget", async () => {
     const shown: string[][] = [];
-    const running = await agent(shown, { budget: 1 });
+    const running = await agent(shown, { maxTokens: 1 });
     await running.invoke(ask("refund 1"), { configurable: { thread_id: "a" } });
     expect(shown[1]).toEqual(["search_tools"]);
   });

@@ -2,7 +2,8 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isInteropZodSchema } from "@langchain/core/utils/types";
-import { ConfigError, checkOptions, didYouMean, isRecord, type JsonObject } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { checkLimit } from "./openai-tools.ts";
 
@@ -153,7 +154,7 @@ export interface SearchToolsOptions {
   /** Names of tools the model always sees. */
   always?: readonly string[];
   /** Tokens that found tools may take in a prompt, by `estimateTokens`; those found last stay longest. Default 8,000. */
-  budget?: number;
+  maxTokens?: number;
   /** Name of the search tool. Default `"search_tools"`. */
   name?: string;
 }
@@ -191,10 +192,10 @@ function foundIn(messages: readonly BaseMessage[], searchTool: string): string[]
  * createAgent({ model, tools, middleware: [mcpMiddleware(), searchTools(tools, { limit: 5 }), approvals(tools)] });
  */
 export function searchTools(tools: readonly SearchableTool[], options: SearchToolsOptions = {}): AgentMiddleware {
-  checkOptions(options, ["limit", "always", "budget", "name"], "searchTools(tools, options)");
+  checkOptions(options, ["limit", "always", "maxTokens", "name"], "searchTools(tools, options)");
   checkLimit("limit", options.limit);
-  checkLimit("budget", options.budget);
-  const { limit = 8, always = [], budget = 8_000, name = "search_tools" } = options;
+  checkLimit("maxTokens", options.maxTokens);
+  const { limit = 8, always = [], maxTokens: budget = 8_000, name = "search_tools" } = options;
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
   if (byName.has(name)) {
     throw new ConfigError(`searchTools: a tool is called "${name}" already; choose another name for the search`, {

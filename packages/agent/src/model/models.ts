@@ -1,5 +1,6 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { initChatModel } from "langchain";
 import { OfflineModel, type OfflineRules } from "./offline.ts";
 
@@ -14,20 +15,46 @@ export interface ModelOptions {
   baseUrl?: string;
   /** Script of the `offline` model. */
   offline?: OfflineRules;
+  /** How freely the model chooses its words. Default: the provider's. */
   temperature?: number;
 }
+
+/** Options of a provider's client beside those that all have. */
+type Fields = Readonly<Record<string, unknown>>;
 
 interface Provider {
   readonly package: string;
   /** Environment variable of the key; absent where credentials come another way. */
   readonly key?: string;
+  /** How its client is told what a request may take; absent where it cannot be told. */
+  readonly timeout?: (ms: number) => Fields;
+  /** How its client is told another address; absent where it has one of its own. */
+  readonly baseUrl?: (url: string) => Fields;
 }
 
+const MAX_RETRIES = 2;
+const TIMEOUT_MS = 60_000;
+
+/** Clients made over OpenAI's: other servers at another address speak chat completions only. */
+const likeOpenAI = {
+  timeout: (ms: number) => ({ timeout: ms }),
+  baseUrl: (url: string) => ({ configuration: { baseURL: url }, useResponsesApi: false }),
+};
+
 const PROVIDERS: Readonly<Record<string, Provider>> = {
-  openai: { package: "@langchain/openai", key: "OPENAI_API_KEY" },
-  deepseek: { package: "@langchain/deepseek", key: "DEEPSEEK_API_KEY" },
-  anthropic: { package: "@langchain/anthropic", key: "ANTHROPIC_API_KEY" },
-  "google-genai": { package: "@langchain/google-genai", key: "GOOGLE_API_KEY" },
+  openai: { package: "@langchain/openai", key: "OPENAI_API_KEY", ...likeOpenAI },
+  deepseek: { package: "@langchain/deepseek", key: "DEEPSEEK_API_KEY", ...likeOpenAI },
+  anthropic: {
+    package: "@langchain/anthropic",
+    key: "ANTHROPIC_API_KEY",
+    timeout: (ms) => ({ clientOptions: { timeout: ms } }),
+    baseUrl: (url) => ({ anthropicApiUrl: url }),
+  },
+  "google-genai": {
+    package: "@langchain/google-genai",
+    key: "GOOGLE_API_KEY",
+    baseUrl: (url) => ({ baseUrl: url }),
+  },
   "google-vertexai": { package: "@langchain/google-vertexai" },
   mistralai: { package: "@langchain/mistralai", key: "MISTRAL_API_KEY" },
   groq: { package: "@langchain/groq", key: "GROQ_API_KEY" },
@@ -41,10 +68,6 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
 };
 
 const OPENAI_COMPATIBLE = "openai-compatible";
-const MAX_RETRIES = 2;
-const TIMEOUT_MS = 60_000;
-const TAKES_BASE_URL = new Set(["openai", "deepseek", OPENAI_COMPATIBLE, "anthropic", "google-genai"]);
-
 function missingPackage(name: string, spec: string, cause: unknown): ConfigError {
   return new ConfigError(`The model "${spec}" needs the package ${name}: npm install ${name}`, {
     code: "missing_package",
@@ -83,20 +106,15 @@ async function openAICompatible(spec: string, model: string, options: ModelOptio
   });
 }
 
-/** What differs between provider clients besides the model's name. */
-function clientFields(provider: string, options: ModelOptions): Record<string, unknown> {
-  const fields: Record<string, unknown> = { maxRetries: MAX_RETRIES };
-  if (options.apiKey !== undefined) fields.apiKey = options.apiKey;
-  if (options.temperature !== undefined) fields.temperature = options.temperature;
-  if (provider === "openai" || provider === "deepseek") fields.timeout = TIMEOUT_MS;
-  if (provider === "anthropic") fields.clientOptions = { timeout: TIMEOUT_MS };
-  if (options.baseUrl !== undefined && provider === "anthropic") fields.anthropicApiUrl = options.baseUrl;
-  else if (options.baseUrl !== undefined && provider === "google-genai") fields.baseUrl = options.baseUrl;
-  else if (options.baseUrl !== undefined) {
-    fields.configuration = { baseURL: options.baseUrl };
-    fields.useResponsesApi = false;
-  }
-  return fields;
+/** What a provider's client is told besides the model's name. */
+function clientFields({ timeout, baseUrl }: Provider, options: ModelOptions): Fields {
+  return {
+    maxRetries: MAX_RETRIES,
+    ...(options.apiKey !== undefined && { apiKey: options.apiKey }),
+    ...(options.temperature !== undefined && { temperature: options.temperature }),
+    ...timeout?.(TIMEOUT_MS),
+    ...(options.baseUrl !== undefined && baseUrl?.(options.baseUrl)),
+  };
 }
 
 /**
@@ -126,9 +144,10 @@ export async function resolveModel(spec: string, options: ModelOptions = {}): Pr
   if (model === "") {
     throw new ConfigError(`"${spec}" names no model; expected "${provider}:<model>"`, { code: "unknown_model" });
   }
-  if (options.baseUrl !== undefined && !TAKES_BASE_URL.has(provider)) {
+  if (options.baseUrl !== undefined && detail && !detail.baseUrl) {
+    const takes = Object.keys(PROVIDERS).filter((name) => PROVIDERS[name]?.baseUrl);
     throw new ConfigError(
-      `The option baseUrl does not apply to "${provider}"; it works with ${[...TAKES_BASE_URL].join(", ")}`,
+      `The option baseUrl does not apply to "${provider}"; it works with ${[OPENAI_COMPATIBLE, ...takes].join(", ")}`,
       {
         code: "unknown_option",
       },
@@ -145,5 +164,5 @@ export async function resolveModel(spec: string, options: ModelOptions = {}): Pr
       code: "missing_key",
     });
   }
-  return initChatModel(model, { modelProvider: provider, ...clientFields(provider, options) });
+  return initChatModel(model, { modelProvider: provider, ...clientFields(detail, options) });
 }

@@ -14,7 +14,8 @@ import {
 } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
-import { didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 
 /** A tool bound to the offline model. */
 export interface OfflineTool {
@@ -54,6 +55,7 @@ export interface OfflineReply {
 
 /** An application's script for its offline model. */
 export interface OfflineRules {
+  /** What the model says next. */
   reply(turn: OfflineTurn): OfflineReply | Promise<OfflineReply>;
 }
 
@@ -67,8 +69,7 @@ const METADATA = { model_provider: NAME, model_name: NAME };
 function toOfflineTool(tool: BindToolsInput): OfflineTool[] {
   if (!isRecord(tool)) return [];
   // convertToOpenAITool takes LangChain's tools; the formats of providers already have a `function`
-  const described: unknown =
-    "function" in tool ? tool : convertToOpenAITool(tool as Parameters<typeof convertToOpenAITool>[0]);
+  const described: unknown = "function" in tool ? tool : convertToOpenAITool(tool);
   const fn = isRecord(described) ? described.function : undefined;
   if (!isRecord(fn) || typeof fn.name !== "string") return [];
   const { name, description, parameters } = fn;
@@ -131,7 +132,7 @@ function commandReply(turn: OfflineTurn): OfflineReply | undefined {
   try {
     args = json === "" ? {} : JSON.parse(json);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return { text: `The arguments after "${name}" are not JSON (${reason}). Example: /tool ${name} {"key": "value"}` };
   }
   return isRecord(args)
@@ -177,6 +178,10 @@ export class OfflineModel extends BaseChatModel<OfflineCallOptions> {
 
   constructor(rules: OfflineRules = defaultRules) {
     super({});
+    if (typeof rules.reply !== "function") {
+      checkOptions(rules, ["reply"], "new OfflineModel(rules)"); // says which key may be meant
+      throw new ConfigError("new OfflineModel(rules): rules.reply must be a function", { code: "invalid_option" });
+    }
     this.#rules = rules;
   }
 

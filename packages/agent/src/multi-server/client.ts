@@ -12,13 +12,15 @@ import {
   type ToolResult,
   type ToolRuntime,
 } from "@tenon/client";
-import { ConfigError, ConnectionError, isRecord } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
 import type { McpTool } from "../tool/mcp-tool.ts";
 import { type AgentClient, type AgentInterceptor, toolOf } from "../tool/tools.ts";
 import { type CheckedConfig, checkConfig } from "./config.ts";
 import { type ContentOptions, contentsOf, handlingOf, promptContent, showResult } from "./content.ts";
+import { tellFailures } from "./failures.ts";
 import { hooksInterceptor } from "./hooks.ts";
 import { eventsFor, isLevel, type LogLevels, logLevels } from "./listeners.ts";
+import { checkHeaders, type Names, type NamesOrOptions, namesOf } from "./requests.ts";
 import { type ServerSession, sessionOf } from "./session.ts";
 import type { Connection, MultiServerConfig, RequestHeaders } from "./types.ts";
 
@@ -44,28 +46,6 @@ export interface ResourceContent {
   readonly mimeType?: string;
   readonly text?: string;
   readonly blob?: string;
-}
-
-type Names = readonly string[];
-type NamesOrOptions = string[] | [servers: Names, options?: RequestHeaders];
-
-function namesOf(args: NamesOrOptions): { servers: Names; options: RequestHeaders } {
-  const [first, options] = args;
-  if (!Array.isArray(first)) return { servers: args as string[], options: {} }; // without a list, all are names
-  if (options === undefined) return { servers: first, options: {} };
-  if (!isRecord(options))
-    throw new ConfigError("the options after a list of servers must be an object", { code: "invalid_option" });
-  return { servers: first, options: checkHeaders(options) };
-}
-
-/** What a request may say of its own. */
-function checkHeaders(options: RequestHeaders & { readonly authProvider?: unknown }): RequestHeaders {
-  if (options.authProvider === undefined) return options;
-  throw new ConfigError(
-    'the options of one request do not support "authProvider": give the server a transport with the provider, ' +
-      "or the headers of this request",
-    { code: "unsupported_option", data: { key: "authProvider" } },
-  );
 }
 
 function listed(item: CatalogResource | CatalogResourceTemplate) {
@@ -303,7 +283,6 @@ export class MultiServerMCPClient {
   /** The catalog of the named servers, with failures told as configured. */
   async #list(servers: Names): Promise<readonly CatalogTool[]> {
     const client = this.#open();
-    const { onConnectionError, throwOnLoadError } = this.#checked.config;
     const catalog = await client.listTools(...servers).catch((error: unknown) => {
       if (!(error instanceof ConfigError) || error.code !== "name_collision") throw error;
       const instead = "Set prefixToolNameWithServerName: true";
@@ -311,29 +290,7 @@ export class MultiServerMCPClient {
       throw new ConfigError(message, { code: error.code, data: error.data, cause: error });
     });
     const infos = client.servers().filter(({ server }) => servers.length === 0 || servers.includes(server));
-    if (typeof onConnectionError === "function") {
-      for (const { server, health, error } of infos) {
-        if (health !== "down") continue;
-        const failure = new ConnectionError(error?.message ?? `server "${server}" cannot be reached`, {
-          code: error?.code ?? "unreachable",
-          server,
-        });
-        onConnectionError({ serverName: server, error: failure });
-      }
-    }
-    if (throwOnLoadError) {
-      const known = new Set(catalog.map(({ server, wireName }) => `${server}/${wireName}`));
-      for (const { server, problems } of infos) {
-        for (const { tool, reason } of problems) {
-          if (known.has(`${server}/${tool}`) || /^(prompts|resources)\/list$|^resources\/templates\/list$/.test(tool))
-            continue;
-          throw new ConfigError(`tool "${tool}" of server "${server}" cannot be used: ${reason}`, {
-            code: "unusable_tool",
-            server,
-          });
-        }
-      }
-    }
+    tellFailures(this.#checked.config, infos, catalog);
     return catalog;
   }
 

@@ -1,5 +1,6 @@
 import type { ServerConfig } from "@tenon/client";
-import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
 import { replays } from "../tool/tools.ts";
 import type { Connection, MultiServerConfig } from "./types.ts";
 
@@ -24,7 +25,11 @@ const FLAGS = [
   "handleToolErrors",
 ] as const;
 
-/** What a connection may say besides the options of a server of `createClient`. */
+/** Options of a server of `createClient`, which a connection may have too. */
+const ANY_SERVER = ["required", "connectTimeoutMs", "timeoutMs", "include", "exclude", "expectHosts", "grants"];
+const STDIO_SERVER = ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", "pool"];
+const HTTP_SERVER = ["url", "headers", "auth", "socketPath", "ca", "maxResponseBytes"];
+/** What a connection may say besides. */
 const OWN = ["transport", "type", "outputHandling", "defaultToolTimeout"];
 const STDIO_OWN = ["encoding", "stderr", "restart"];
 const HTTP_OWN = ["reconnect", "automaticSSEFallback"];
@@ -111,6 +116,11 @@ function serverOf(name: string, connection: Connection): ServerConfig {
   if (!isRecord(connection)) wrong(`${where} must be an object with command, url or transport`);
   const given: Record<string, unknown> = { ...connection };
   for (const [key, instead] of Object.entries(NOT_IN_CONNECTION)) if (key in given) refuse(where, key, instead);
+  const stdio = [...STDIO_SERVER, ...STDIO_OWN];
+  const http = [...HTTP_SERVER, ...HTTP_OWN];
+  // a misspelt key is the likelier reason for a missing kind
+  const kind = "command" in given ? stdio : "url" in given ? http : [...new Set([...stdio, ...http])];
+  checkOptions(given, [...OWN, ...ANY_SERVER, ...kind], where);
   checkTransport(given, where);
   checkHandling(given.outputHandling, `${where}.outputHandling`);
   checkTimeout(given.defaultToolTimeout, `${where}.defaultToolTimeout`);
@@ -133,7 +143,7 @@ function serverOf(name: string, connection: Connection): ServerConfig {
   const own = "command" in given ? STDIO_OWN : "url" in given ? HTTP_OWN : [];
   const native = typeof given.transport === "function";
   for (const key of [...OWN, ...own]) if (!(native && key === "transport")) delete given[key];
-  // createClient checks the rest, with "did you mean"
+  // createClient checks what the values are
   return given as unknown as ServerConfig;
 }
 
@@ -154,7 +164,7 @@ function inFull(config: MultiServerConfig | Readonly<Record<string, Connection>>
       data: { key, near },
     });
   }
-  return { mcpServers: config as Readonly<Record<string, Connection>> }; // every value was looked at
+  return { mcpServers: config };
 }
 
 /** A configuration that was checked, and its servers as `createClient` takes them. */

@@ -2,7 +2,7 @@ import type { MessageContent } from "@langchain/core/messages";
 import type { PromptMessage, ResourceBlob, ToolResult } from "@tenon/client";
 import { isRecord } from "@tenon/core";
 import type { ShownResult } from "../tool/messages.ts";
-import type { ContentKind, OutputHandling } from "./types.ts";
+import { CONTENT_KINDS, type ContentKind, type OutputHandling } from "./types.ts";
 
 /** A content block as LangChain's messages take it. */
 export type Block = Record<string, unknown>;
@@ -16,14 +16,12 @@ export interface ContentOptions {
   readonly read: (uri: string) => Promise<readonly ResourceBlob[]>;
 }
 
-const KINDS: readonly ContentKind[] = ["text", "image", "audio", "resource", "resource_link"];
-
 /** One setting over another: what the later one does not say stays. */
 export function handlingOf(...settings: (OutputHandling | undefined)[]): ContentOptions["handling"] {
   return Object.assign(
     {},
     ...settings.map((setting) =>
-      typeof setting === "string" ? Object.fromEntries(KINDS.map((kind) => [kind, setting])) : setting,
+      typeof setting === "string" ? Object.fromEntries(CONTENT_KINDS.map((kind) => [kind, setting])) : setting,
     ),
   );
 }

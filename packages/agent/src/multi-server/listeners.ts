@@ -1,8 +1,8 @@
 import type { ClientEvents, EventSource, LogEvent } from "@tenon/client";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import type { CallbackContext, Connection, MultiServerConfig, ServerSource } from "./types.ts";
 
 type Level = LogEvent["level"];
-const LEVELS: readonly Level[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /** Which log messages are wanted, of all servers or of one. */
 export interface LogLevels {
@@ -13,14 +13,14 @@ export interface LogLevels {
 }
 
 export function isLevel(value: unknown): value is Level {
-  return LEVELS.some((level) => level === value);
+  return LOG_LEVELS.some((level) => level === value);
 }
 
 /** @param listening false when nobody reads log messages: servers are asked for as few as there can be */
 export function logLevels(initial: Level, listening: boolean): LogLevels {
   let general = initial;
   const own = new Map<string, Level>();
-  const rank = (level: Level) => LEVELS.indexOf(level);
+  const rank = (level: Level) => LOG_LEVELS.indexOf(level);
   return {
     get asked() {
       if (!listening) return "emergency";

@@ -1,4 +1,4 @@
-import type { ElicitationAnswer, ElicitationRequest } from "@tenon/client";
+import type { ElicitationAnswer } from "@tenon/client";
 import { ConfigError, isRecord } from "@tenon/core";
 import type { ApprovalDecision, ApprovalInterrupt, ApprovalResume, Decider } from "../approval/decisions.ts";
 import type { DecisionKind } from "../approval/policy.ts";
@@ -29,18 +29,8 @@ export type Question =
       readonly expiresAt?: string;
       readonly error?: string;
     }
-  | {
-      readonly kind: "elicitation";
-      readonly id: string;
-      readonly elicitationId: string;
-      readonly server: string;
-      readonly tool: string;
-      readonly toolCallId: string;
-      readonly questions: Readonly<Record<string, ElicitationRequest>>;
-      /** How often the server's earlier question was given up. */
-      readonly restarted?: number;
-      readonly error?: string;
-    };
+  /** As the run was interrupted with it. */
+  | ({ readonly kind: "elicitation"; readonly id: string } & Omit<ElicitationInterrupt, "type">);
 
 /** A person's answer: decisions in the order of an approval's actions, or answers by key of an elicitation. */
 export type Answer =
@@ -103,19 +93,8 @@ function questionOf({ id, value }: PendingInterrupt): Question {
       return approvalQuestion(id, value as unknown as AnyApproval);
     }
     if (value.type === "elicitation" && typeof value.elicitationId === "string") {
-      const asked = value as unknown as ElicitationInterrupt; // written by the driver of mcpTools
-      const { type: kind, elicitationId, server, tool, toolCallId, questions, restarted, error } = asked;
-      return {
-        kind,
-        id,
-        elicitationId,
-        server,
-        tool,
-        toolCallId,
-        questions,
-        ...(restarted !== undefined && { restarted }),
-        ...(error !== undefined && { error }),
-      };
+      const { type: kind, ...asked } = value as unknown as ElicitationInterrupt; // written by the driver of mcpTools
+      return { kind, id, ...asked };
     }
   }
   throw new ConfigError(

@@ -1,14 +1,14 @@
 import type { CallDriver, ElicitationAnswer, ElicitationRequest, Leg, WireResult } from "@tenon/client";
-import { checkAnswer } from "@tenon/client";
+import { checkAnswer } from "@tenon/client/forms";
 import {
   ConfigError,
   deserializeError,
-  digest,
   isRecord,
   ProtocolError,
   type SerializedError,
   serializeError,
 } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import { canPause, type Execution, pause, remember, rethrowParked } from "../tool/checkpoint.ts";
 import { type PushedQuestion, replaying } from "./replay.ts";
 
@@ -95,7 +95,7 @@ function readAnswer(question: ElicitationRequest, given: unknown): ElicitationAn
 }
 
 /** The answers in a resume value, or what is wrong with it in words for the person. */
-export function readElicitationResume<Key extends string>(
+function readElicitationResume<Key extends string>(
   value: unknown,
   elicitationId: string,
   questions: Readonly<Record<Key, ElicitationRequest>>,
@@ -113,7 +113,7 @@ export function readElicitationResume<Key extends string>(
     if ("problem" in read) return { error: `The answer to "${question.message}" cannot be used: ${read.problem}.` };
     answers[key] = read;
   }
-  return { answers: answers as Record<Key, ElicitationAnswer> }; // one for each question, or we had returned
+  return { answers };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { ElicitationAnswer, ElicitationRequest } from "@tenon/client";
-import { digest } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 
 /** A question that ended the call it was asked in. */
 export interface PushedQuestion {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { MatchCondition } from "@langchain/langgraph";
-import { ConfigError, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 
 const RESERVED = /[.:\0]/;
 

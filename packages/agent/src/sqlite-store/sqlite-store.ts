@@ -8,7 +8,8 @@ import {
   type PutOperation,
   type SearchOperation,
 } from "@langchain/langgraph";
-import { ConfigError, ConnectionError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, ConnectionError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
 import { openMemoryFile } from "./sqlite-store-file.ts";
 import { checkNamespace, filterOf, matches } from "./sqlite-store-match.ts";
@@ -23,7 +24,9 @@ export interface SqliteStoreTtl {
   readonly sweepIntervalMinutes?: number;
 }
 
+/** Options of `SqliteStore`. */
 export interface SqliteStoreOptions {
+  /** When items are forgotten. Default: never. */
   readonly ttl?: SqliteStoreTtl;
 }
 
@@ -182,6 +185,7 @@ export class SqliteStore extends BaseStore {
 
   #put(database: Database.Database, { namespace, key, value, options }: Put): void {
     checkNamespace(namespace);
+    checkOptions(options ?? {}, ["ttl"], "put(namespace, key, value, index, options)");
     checkMinutes("options.ttl", options?.ttl);
     const path = namespace.join(":");
     if (value === null) {

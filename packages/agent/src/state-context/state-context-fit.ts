@@ -1,4 +1,5 @@
-import { ContractError, isRecord, type Json, type JsonObject, resolvePointer } from "@tenon/core";
+import { ContractError, isRecord, type Json, type JsonObject } from "@tenon/core";
+import { resolvePointer } from "@tenon/core/internal";
 
 /** Nested schemas and values deeper than this are refused. */
 const MAX_DEPTH = 64;
@@ -215,7 +216,7 @@ function matches(root: JsonObject, branch: unknown, value: Json): boolean {
     return Object.entries(isRecord(part.properties) ? part.properties : {}).every(([key, schema]) => {
       if (!isRecord(schema) || !Object.hasOwn(value, key)) return true;
       if ("const" in schema) return value[key] === schema.const;
-      return !Array.isArray(schema.enum) || schema.enum.includes(value[key] as Json);
+      return !Array.isArray(schema.enum) || schema.enum.some((one) => one === value[key]);
     });
   });
 }

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import type { BaseMessage } from "@langchain/core/messages";
 import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
-import { ConfigError, canonicalJson, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { canonicalJson, checkOptions } from "@tenon/core/internal";
 import { messagesOf } from "../thread/events.ts";
 import { boundValue } from "../thread/stream-bounds.ts";
 import { isPrivateKey } from "../thread/stream-reader.ts";
@@ -25,7 +26,7 @@ function plainMessage(message: BaseMessage): object {
  * A thread's state as canonical JSON (RFC 8785): every channel but those LangChain and LangGraph keep for themselves, messages
  * by what they say. The same before and after a checkpoint for a state that is JSON.
  */
-export function canonicalState(state: unknown): string {
+function canonicalState(state: unknown): string {
   const entries = Object.entries(isRecord(state) ? state : {}).flatMap(([key, value]): Array<[string, unknown]> => {
     if (isPrivateKey(key) || value === undefined) return [];
     const messages = key === "messages" && Array.isArray(value) && messagesOf(state).map(plainMessage);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { ContractError, canonicalJson, type JsonObject } from "@tenon/core";
+import { ContractError, type JsonObject } from "@tenon/core";
+import { canonicalJson } from "@tenon/core/internal";
 import fc from "fast-check";
 import { HumanMessage } from "langchain";
 import { describe, expect, it } from "vitest";

@@ -1,17 +1,6 @@
 import { type Command, getConfig, getCurrentTaskInput, isCommand } from "@langchain/langgraph";
-import {
-  ConfigError,
-  ContractError,
-  canonicalJson,
-  checkOptions,
-  isRecord,
-  isSchema,
-  type Json,
-  type JsonObject,
-  jsonSchemaOf,
-  META,
-  type Schema,
-} from "@tenon/core";
+import { ConfigError, ContractError, isRecord, type Json, type JsonObject, META, type Schema } from "@tenon/core";
+import { canonicalJson, checkOptions, isSchema, jsonSchemaOf } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { isPrivateKey } from "../thread/stream-reader.ts";
 import { checkArguments, describeWrong } from "../tool/arguments.ts";
@@ -211,5 +200,5 @@ export function contextMeta(context: StateContext, options: ContextMetaOptions):
 /** The context a request carries, for interceptors further in than `contextMeta`; undefined when it carries none. */
 export function contextOf(request: { readonly meta: Readonly<Record<string, unknown>> }): JsonObject | undefined {
   const found = request.meta[META.context] as Json | undefined; // `_meta` is JSON
-  return isRecord(found) ? (found as JsonObject) : undefined;
+  return isRecord(found) ? found : undefined;
 }

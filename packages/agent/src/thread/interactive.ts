@@ -1,5 +1,6 @@
 import type { BaseMessage, BaseMessageLike } from "@langchain/core/messages";
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type Question, questionsOf, type RunnableAgent, readThread } from "../question/open-questions.ts";
 import { messagesOf, type RunEvent } from "./events.ts";
 import { eventReader } from "./stream-reader.ts";
@@ -13,6 +14,7 @@ export interface InteractiveOptions extends ThreadOptions {
   readonly state?: Readonly<Record<string, unknown>>;
   /** Asks the person. Undefined leaves the question open and ends with status `"paused"`. */
   readonly ask: Ask;
+  /** Hears what happens, as it happens. */
   readonly onEvent?: (event: RunEvent) => void;
   /** Cancels the run; the thread can be continued later. */
   readonly signal?: AbortSignal;
@@ -53,7 +55,7 @@ const OPTIONS = [
  * that was cut, then sends the input, and so on. Nothing is kept in memory between calls, so a question that was left open, or
  * a process that died, is picked up by the next call, also in another process.
  *
- * @throws ConfigError `code: "no_checkpointer"`, `"unknown_interrupt"` or `"answer_kind"`; ThreadBusyError and ThreadLeaseLost
+ * @throws ConfigError `code: "no_checkpointer"`, `"unknown_interrupt"` or `"answer_kind"`; ThreadBusyError and ThreadLeaseLostError
  *   with `leases`; errors of the run as they are
  * @example
  * const { reply } = await runInteractive(agent, "Refund order 1234", {

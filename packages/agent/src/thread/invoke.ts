@@ -43,6 +43,7 @@ async function savedRunner<Agent extends InvokableAgent>(
   input: unknown,
   config: Config<Agent>,
 ): Promise<Agent> {
+  // the agent takes its own configuration, whatever that is
   const { values, next } = await agent.getState(config as never).catch((error: unknown) => {
     // without a checkpointer or a thread nothing is saved that could be spread; a saver that fails has said nothing of the kind
     if (lacksCheckpointer(error) || !hasThread(config)) return UNSAVED;
@@ -77,8 +78,8 @@ export async function invokeAgent<Agent extends InvokableAgent>(
   input: Input<Agent>,
   config?: Config<Agent>,
 ): Promise<Awaited<ReturnType<Agent["invoke"]>>> {
-  const runner = await savedRunner(agent, input, config as Config<Agent>);
-  const result = await runner.invoke(input as never, saving(config));
+  const runner = await savedRunner(agent, input, config);
+  const result = await runner.invoke(input, saving(config));
   return result as Awaited<ReturnType<Agent["invoke"]>>; // the graph's result is the agent's
 }
 
@@ -88,7 +89,7 @@ export async function streamAgent<Agent extends InvokableAgent>(
   input: Parameters<Agent["stream"]>[0],
   config?: Parameters<Agent["stream"]>[1],
 ): Promise<Awaited<ReturnType<Agent["stream"]>>> {
-  const runner = await savedRunner(agent, input, config as Config<Agent>);
-  const stream = await runner.stream(input as never, saving(config));
+  const runner = await savedRunner(agent, input, config);
+  const stream = await runner.stream(input, saving(config));
   return stream as Awaited<ReturnType<Agent["stream"]>>; // the graph's stream is the agent's
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError, ConnectionError, checkOptions, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { HeldLease, LeaseStore } from "@tenon/store";
 
 /** How a thread's lease is taken and kept. */
@@ -30,7 +31,7 @@ export class ThreadBusyError extends TenonError {
 }
 
 /** The lease could not be renewed in time: another run may have taken the thread over, so this one was stopped. */
-export class ThreadLeaseLost extends TenonError {
+export class ThreadLeaseLostError extends TenonError {
   constructor(threadId: string, cause?: unknown) {
     super(
       `The lease on thread "${threadId}" was lost: ${cause === undefined ? "another run took it over" : "its store did not answer in time"}. ` +
@@ -44,7 +45,8 @@ const TTL_MS = 15_000;
 const POLL_MS = 100;
 /** Node's timers fire at once when they are set to more. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-const OPTIONS = ["ttlMs", "waitMs", "holder", "isGone", "signal"];
+/** What `lease` of a run may say: its signal is the run's own. */
+export const LEASE_OPTIONS: readonly string[] = ["ttlMs", "waitMs", "holder", "isGone"];
 
 /** Names a thread among what else is leased in the same store. */
 const nameOf = (threadId: string): string => `thread:${threadId}`;
@@ -144,10 +146,10 @@ async function keep(
  * processes that resume the same question both carry out what was approved.
  *
  * The lease is renewed while `run` works and released when it ends. When it is lost, `signal` fires with
- * {@link ThreadLeaseLost}; pass it to `agent.invoke`.
+ * {@link ThreadLeaseLostError}; pass it to `agent.invoke`.
  *
  * @param run gets the signal to stop at, and the lease, whose `fence` tells a late run from its successor
- * @throws ThreadBusyError when another run has the thread; ThreadLeaseLost; ConnectionError `code: "lease_timeout"` when the store
+ * @throws ThreadBusyError when another run has the thread; ThreadLeaseLostError; ConnectionError `code: "lease_timeout"` when the store
  *   is silent for `ttlMs`; what `run` throws
  * @example
  * const result = await withThreadLease(stores.leases, "customer-7", (signal) =>
@@ -159,7 +161,7 @@ export async function withThreadLease<T>(
   run: (signal: AbortSignal, lease: HeldLease) => Promise<T>,
   options: ThreadLeaseOptions = {},
 ): Promise<T> {
-  checkOptions(options, OPTIONS, "withThreadLease(leases, threadId, run, options)");
+  checkOptions(options, [...LEASE_OPTIONS, "signal"], "withThreadLease(leases, threadId, run, options)");
   if (typeof threadId !== "string" || threadId === "") {
     throw new ConfigError("withThreadLease needs the id of a thread", { code: "no_thread" });
   }
@@ -173,8 +175,8 @@ export async function withThreadLease<T>(
   const stop = new AbortController();
   const done = new AbortController();
   const pass = (): void => stop.abort(signal?.reason);
-  const lose = (cause?: unknown): void => stop.abort(new ThreadLeaseLost(threadId, cause));
-  const lost = (): boolean => stop.signal.reason instanceof ThreadLeaseLost;
+  const lose = (cause?: unknown): void => stop.abort(new ThreadLeaseLostError(threadId, cause));
+  const lost = (): boolean => stop.signal.reason instanceof ThreadLeaseLostError;
   if (signal?.aborted) pass();
   signal?.addEventListener("abort", pass, { once: true });
   const keeping = keep(leases, taken, ttlMs, done.signal, lose);

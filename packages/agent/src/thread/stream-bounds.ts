@@ -120,11 +120,8 @@ export function boundValue(given: unknown, budget: number): Bounded<unknown> {
   }
 }
 
-/** `boundValue` of an object. */
-export function boundRecord(
-  given: Readonly<Record<string, unknown>>,
-  budget: number,
-): Bounded<Record<string, unknown>> {
+/** `boundValue` of an object; what is none becomes {}. */
+export function boundRecord(given: unknown, budget: number): Bounded<Record<string, unknown>> {
   const { value, truncated } = boundValue(given, budget);
   return { value: isRecord(value) ? value : {}, truncated: truncated || !isRecord(value) };
 }

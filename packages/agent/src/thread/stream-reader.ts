@@ -1,5 +1,6 @@
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
-import { digest, isRecord } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import type { RunnableAgent } from "../question/open-questions.ts";
 import { type McpToolMetadata, mcpMetadata } from "../tool/mcp-tool.ts";
 import type { McpArtifact } from "../tool/messages.ts";

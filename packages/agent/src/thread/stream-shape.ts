@@ -1,3 +1,4 @@
+import { isRecord } from "@tenon/core";
 import type { Question, QuestionAction } from "../question/open-questions.ts";
 import type { ThreadEvent } from "./events.ts";
 import { boundRecord, boundValue, cutText, splitText } from "./stream-bounds.ts";
@@ -46,7 +47,7 @@ export function shaper({ redact, maxText, onRedactError }: ShapeOptions): (event
 
   function record(value: Readonly<Record<string, unknown>>, kind: "args" | "state", call: Call, room = maxText) {
     const cleaned = clean(value, kind, call);
-    const { value: bounded, truncated } = boundRecord(cleaned as Record<string, unknown>, room); // what is none becomes {}
+    const { value: bounded, truncated } = boundRecord(cleaned, room);
     return { bounded, cut: truncated ? { truncated } : {} };
   }
 
@@ -97,9 +98,7 @@ export function shaper({ redact, maxText, onRedactError }: ShapeOptions): (event
       }
       case "tool-end": {
         const { bounded, cut } = text(event.text, event);
-        const artifact =
-          event.artifact &&
-          boundRecord(clean(event.artifact, "artifact", event) as object as Record<string, unknown>, maxText);
+        const artifact = event.artifact && boundRecord(clean(event.artifact, "artifact", event), maxText);
         return [
           {
             ...event,
@@ -133,15 +132,11 @@ export function withoutRedaction(original: unknown, shown: unknown, edited: unkn
   if (Array.isArray(original) && Array.isArray(shown) && Array.isArray(edited) && shown.length === edited.length) {
     return edited.map((item, i) => withoutRedaction(original[i], shown[i], item));
   }
-  const objects = [original, shown, edited].every(
-    (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-  );
-  if (!objects) return edited;
-  const [from, seen] = [original, shown] as Array<Record<string, unknown>>; // just checked
+  if (!isRecord(original) || !isRecord(shown) || !isRecord(edited)) return edited;
   return Object.fromEntries(
-    Object.entries(edited as Record<string, unknown>).map(([key, item]) => {
-      const known = Object.hasOwn(from ?? {}, key) && Object.hasOwn(seen ?? {}, key);
-      return [key, known ? withoutRedaction(from?.[key], seen?.[key], item) : item];
+    Object.entries(edited).map(([key, item]) => {
+      const known = Object.hasOwn(original, key) && Object.hasOwn(shown, key);
+      return [key, known ? withoutRedaction(original[key], shown[key], item) : item];
     }),
   );
 }

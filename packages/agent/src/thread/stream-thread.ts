@@ -1,15 +1,17 @@
 import { setMaxListeners } from "node:events";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { ConfigError, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { LeaseStore } from "@tenon/store";
 import { questionsOf, type RunnableAgent, readThread, type ThreadState } from "../question/open-questions.ts";
 import type { ThreadEvent } from "./events.ts";
 import { DURABILITY, runnerOf } from "./invoke.ts";
-import { type ThreadLeaseOptions, withThreadLease } from "./lease.ts";
+import { LEASE_OPTIONS, type ThreadLeaseOptions, withThreadLease } from "./lease.ts";
 import { type EventReader, STREAM_MODES } from "./stream-reader.ts";
 
 /** How a thread is run, whoever reads its events. */
 export interface ThreadOptions {
+  /** The conversation. */
   readonly threadId: string;
   /** The run's context, as the agent's `contextSchema` wants it. */
   readonly context?: unknown;
@@ -36,6 +38,7 @@ export type Exclusive = <T>(work: (signal: AbortSignal) => Promise<T>) => Promis
  */
 export function exclusiveOf(options: ThreadOptions, signal: AbortSignal, where: string): Exclusive {
   const { threadId, leases, lease, exclusive } = options;
+  checkOptions(lease ?? {}, LEASE_OPTIONS, `${where}'s options.lease`);
   if (leases && exclusive) {
     throw new ConfigError(`${where} takes options.leases or options.exclusive, not both`, { code: "two_locks" });
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { BaseMessageLike } from "@langchain/core/messages";
-import { ConfigError, checkOptions, TenonError } from "@tenon/core";
+import { ConfigError, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { Answer, RunnableAgent } from "../question/open-questions.ts";
 import { cutText } from "./stream-bounds.ts";
 import { eventBuffer } from "./stream-buffer.ts";
@@ -73,9 +74,9 @@ export interface StreamOptions extends ThreadOptions {
   /** Takes secrets out of arguments, results, logs and state, for example `redactor()` of `@tenon/client/interceptors`. */
   readonly redact?: StreamRedactor;
   /** Unread events above which log lines are dropped. Default 512. */
-  readonly buffer?: number;
+  readonly maxBuffered?: number;
   /** UTF-16 units of a text, and of the JSON of a value, above which an event is cut. Default 16384. */
-  readonly maxText?: number;
+  readonly maxTextChars?: number;
   /** Hears of errors whose text the stream masks. Default: one line on stderr. */
   readonly onError?: (error: unknown, reference: string) => void;
 }
@@ -88,7 +89,7 @@ export interface RunStream extends AsyncIterableIterator<StreamEvent> {
 
 /** The keys of `StreamOptions`. */
 export const STREAM_OPTIONS: readonly string[] =
-  "threadId runId firstSeq context state signal leases lease exclusive recursionLimit redact buffer maxText onError".split(
+  "threadId runId firstSeq context state signal leases lease exclusive recursionLimit redact maxBuffered maxTextChars onError".split(
     " ",
   );
 /** What an aborted run may take to stop before its stream ends without it. */
@@ -109,8 +110,8 @@ export function checkStreamOptions(options: StreamOptions, keys: readonly string
   }
   exclusiveOf(options, new AbortController().signal, where); // throws now, not in the stream
   for (const [key, least] of [
-    ["buffer", 1],
-    ["maxText", 64],
+    ["maxBuffered", 1],
+    ["maxTextChars", 64],
     ["firstSeq", 0],
   ] as const) {
     const given = options[key];
@@ -141,7 +142,7 @@ async function overdue(signal: AbortSignal, done: AbortSignal): Promise<void> {
  * `"questions_open"`.
  *
  * Reading never throws: what goes wrong is an `error` event and an `end`. The run does not wait for its reader; see
- * `StreamOptions.buffer` for what a slow one may miss. Leaving the loop early aborts the run.
+ * `StreamOptions.maxBuffered` for what a slow one may miss. Leaving the loop early aborts the run.
  *
  * @throws ConfigError `code: "unknown_option"`, `"no_thread"`, `"two_locks"` or `"invalid_option"`, before anything runs
  * @example
@@ -151,8 +152,8 @@ async function overdue(signal: AbortSignal, done: AbortSignal): Promise<void> {
  */
 export function streamRun(agent: RunnableAgent, input: StreamInput, options: StreamOptions): RunStream {
   checkStreamOptions(options, STREAM_OPTIONS, "streamRun");
-  const { threadId, runId = randomUUID(), firstSeq = 1, maxText = 16_384, onError = toStderr } = options;
-  const buffer = eventBuffer<Body & { timestamp: number }>(options.buffer ?? 512, maxText);
+  const { threadId, runId = randomUUID(), firstSeq = 1, maxTextChars: maxText = 16_384, onError = toStderr } = options;
+  const buffer = eventBuffer<Body & { timestamp: number }>(options.maxBuffered ?? 512, maxText);
   const push = (body: Body): void => buffer.push({ ...body, timestamp: Date.now() });
   const report = (error: unknown, reference: string): void => {
     try {

@@ -5,7 +5,7 @@ import type { StreamAnswer, StreamInput } from "./stream.ts";
 export type Ask = (question: Question, signal: AbortSignal) => Promise<Answer | undefined> | Answer | undefined;
 
 /** What a run has left. */
-export interface RunLeft {
+interface RunLeft {
   readonly questions: readonly Question[];
   /** The message was not sent, since questions came first. */
   readonly unsent: boolean;

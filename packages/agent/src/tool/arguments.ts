@@ -1,13 +1,7 @@
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
-import {
-  type IssueWords,
-  isRecord,
-  type JsonObject,
-  type SchemaIssue,
-  type WrongField,
-  wrongFields,
-} from "@tenon/core";
-import { schemaCheck } from "@tenon/core/schema-check";
+import { isRecord, type JsonObject, type SchemaIssue } from "@tenon/core";
+import { type IssueWords, type WrongField, wrongFields } from "@tenon/core/internal";
+import { schemaCheck } from "@tenon/core/internal/schema-check";
 
 /** Wrong fields a model or a person is told: more would not be read. */
 const MAX_FIELDS = 8;

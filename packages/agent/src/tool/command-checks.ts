@@ -1,6 +1,7 @@
 import { Command } from "@langchain/langgraph";
 import type { CatalogTool } from "@tenon/client";
-import { ConfigError, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import { type Execution, hasParentGraph, insideCreateAgent, isGuarded, unknownStateKeys } from "./checkpoint.ts";
 import { answerCall, gotoOf, updateOf } from "./commands.ts";
 

@@ -2,9 +2,8 @@ import type { ToolMessage } from "@langchain/core/messages";
 import { DynamicStructuredTool, type ToolRunnableConfig } from "@langchain/core/tools";
 import type { Command } from "@langchain/langgraph";
 import type { CatalogTool } from "@tenon/client";
-import { ExecutionError, isRecord, type JsonObject } from "@tenon/core";
+import { isRecord, type JsonObject } from "@tenon/core";
 import { type ModelProvider, modelSchemaOf, restoreArguments } from "../model/provider-schemas/index.ts";
-import { checkArguments, describeWrong } from "./arguments.ts";
 import { insideCreateAgent } from "./checkpoint.ts";
 import { endRun, type ToolErrors } from "./failures.ts";
 import { failureMessage, type MessageOrigin, settled } from "./messages.ts";
@@ -87,14 +86,7 @@ export class McpTool extends DynamicStructuredTool<JsonObject> {
     const call = isRecord(arg) && arg.type === "tool_call" ? arg : undefined;
     const given: unknown = call ? call.args : arg;
     const input = isRecord(given) ? this.toWire(given) : given;
-    const issues = checkArguments(this.inputSchema, input);
-    if (issues.length > 0) {
-      const text = `Invalid arguments for ${this.name}: ${describeWrong(issues)}. Correct them and call again.`;
-      const error = new ExecutionError(text, { code: "invalid_arguments", maybeExecuted: false, data: { issues } });
-      const id = callIdOf(arg, config);
-      if (id === undefined) throw error;
-      return failed({ name: this.name }, id, config ?? {}, error, this.toolErrors);
-    }
+    // what does not fit is the client's to refuse: it alone knows when a definition is old
     const checked: this = Object.create(this, { schema: { value: {} } });
     const sent = (call ? { ...call, args: input } : input) as Arg; // the same form, its arguments as the server wants them
     return super.call.call(checked, sent, config, tags);

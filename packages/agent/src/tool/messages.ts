@@ -40,7 +40,7 @@ export function settled(message: ToolMessage): ToolMessage {
 }
 
 /** The artifact of a tool's answer. */
-export function artifactOf(result: ToolResult): McpArtifact {
+function artifactOf(result: ToolResult): McpArtifact {
   return { ...(result.structured !== undefined && { structured: result.structured }), meta: result.meta };
 }
 

@@ -1,7 +1,8 @@
 import { type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { ToolInputParsingException } from "@langchain/core/tools";
 import { type Command, END, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware, ToolInvocationError } from "langchain";
 import { type ApprovalRecord, approvalOf } from "../approval/approval-records.ts";
 import { markGuarded, rethrowParked } from "./checkpoint.ts";

@@ -1,7 +1,8 @@
 import { type MessageContent, ToolMessage } from "@langchain/core/messages";
 import { type Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import type { CatalogTool, Client, Interceptor, ToolResult, ToolRuntime } from "@tenon/client";
-import { ConfigError, checkOptions, digest, isRecord, META } from "@tenon/core";
+import { ConfigError, isRecord, META } from "@tenon/core";
+import { checkOptions, digest } from "@tenon/core/internal";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
 import { durableDriver } from "../question/questions.ts";
 import { rethrowParked } from "./checkpoint.ts";
@@ -194,7 +195,7 @@ export function toolOf<Context, State>(
     metadata: { mcp: metadata },
     func: (args, _manager, config) =>
       // the schema check has found an object; the rest of the configuration comes from the tool node
-      callThrough(client, entry, args as Record<string, unknown>, (config ?? {}) as CallConfig, settings),
+      callThrough(client, entry, args as Record<string, unknown>, config ?? {}, settings),
   });
   tool.toolErrors = settings.toolErrors;
   return tool;

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { isRecord } from "@tenon/core";
+import { isRecord, messageOf } from "@tenon/core";
 import type { ClientMetadata } from "oidc-provider";
 import { usageError } from "../failure.ts";
 
@@ -12,8 +12,7 @@ function readClients(path: string): ClientMetadata[] {
     if (statSync(path).size > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`);
     content = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
-    const why =
-      error instanceof SyntaxError ? "it is not JSON" : error instanceof Error ? error.message : String(error);
+    const why = error instanceof SyntaxError ? "it is not JSON" : messageOf(error);
     throw usageError(`the clients in ${path} cannot be read: ${why}`, "give a JSON file with the metadata of RFC 7591");
   }
   return [content].flat().map((client: unknown) => {

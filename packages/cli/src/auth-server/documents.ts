@@ -1,4 +1,5 @@
-import { isRecord } from "@tenon/core";
+import { isRecord, keepNewest, messageOf } from "@tenon/core";
+import { readBounded } from "@tenon/core/internal";
 import type { ClientMetadata } from "oidc-provider";
 
 const LOOPBACK = /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?(\/[^?#\s\\]*)$/;
@@ -17,17 +18,6 @@ export function isLoopbackDocument(id: string): boolean {
   return !path.split("/").some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment));
 }
 
-async function readLimited(response: Response): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of response.body ?? []) {
-    size += part.byteLength;
-    if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString("utf8");
-}
-
 async function fetchDocument(id: string): Promise<ClientMetadata> {
   const response = await fetch(id, {
     headers: { accept: "application/json" },
@@ -38,7 +28,9 @@ async function fetchDocument(id: string): Promise<ClientMetadata> {
     await response.body?.cancel();
     throw new Error(`it answers ${response.status}; expected 200 without a redirect`);
   }
-  const document: unknown = JSON.parse(await readLimited(response));
+  const text = await readBounded(response.body ?? [], MAX_BYTES);
+  if (text === undefined) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
+  const document: unknown = JSON.parse(text);
   if (!isRecord(document)) throw new Error("it is no JSON object");
   if (document.client_id !== id) throw new Error("its client_id is not its own address");
   if (SHARED_SECRET.test(String(document.token_endpoint_auth_method)) || "client_secret" in document) {
@@ -61,14 +53,11 @@ export function loopbackDocuments(log: (line: string) => void): (id: string) => 
     if (before && before.until > Date.now()) return before.document;
     try {
       const document = await fetchDocument(id);
-      kept.delete(id);
-      const [oldest] = kept.keys();
-      if (kept.size >= MAX_KEPT && oldest !== undefined) kept.delete(oldest);
-      kept.set(id, { until: Date.now() + KEPT_MS, document });
+      keepNewest(kept, id, { until: Date.now() + KEPT_MS, document }, MAX_KEPT);
       return document;
     } catch (error) {
       const cause = error instanceof Error ? (error.cause ?? error) : error;
-      log(`client document ${id} is refused: ${cause instanceof Error ? cause.message : String(cause)}`);
+      log(`client document ${id} is refused: ${messageOf(cause)}`);
       return undefined;
     }
   };

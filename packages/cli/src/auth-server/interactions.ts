@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { messageOf } from "@tenon/core";
 import type { InteractionResults, Provider } from "oidc-provider";
 import { isLoopbackDocument } from "./documents.ts";
 import { type Asker, consentPage, errorPage, pagePolicy, signInPage } from "./pages.ts";
@@ -180,7 +181,7 @@ export function createInteractions(
       await handle(request, response);
     } catch (error) {
       const known = error instanceof Refusal;
-      settings.log(`interaction refused: ${error instanceof Error ? error.message : String(error)}`);
+      settings.log(`interaction refused: ${messageOf(error)}`);
       if (response.headersSent) response.destroy();
       else
         send(

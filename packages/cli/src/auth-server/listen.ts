@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
+import { isLoopback } from "@tenon/core";
 import { usageError } from "../failure.ts";
 import { createInteractions } from "./interactions.ts";
 import { createProvider } from "./provider.ts";
@@ -21,10 +22,6 @@ export interface ListenOptions extends Omit<AuthServerSettings, "issuer" | "loop
   readonly port: number;
   readonly issuer?: string;
 }
-
-/** Whether only this computer reaches an address. */
-export const isLoopback = (host: string): boolean =>
-  host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 
 const originOf = (host: string, port: number): string => `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 

@@ -1,3 +1,4 @@
+import { keepNewest } from "@tenon/core";
 import type { Adapter, AdapterPayload } from "oidc-provider";
 
 /** Entries of one kind; the oldest goes first. */
@@ -33,11 +34,9 @@ export class Memory {
     return {
       upsert: async (id, payload, expiresIn) => {
         const now = Date.now();
-        entries.delete(id); // so that what was written last is evicted last
         if (entries.size >= MAX_ENTRIES) for (const [old, { until }] of entries) if (until <= now) entries.delete(old);
-        const [oldest] = entries.keys();
-        if (entries.size >= MAX_ENTRIES && oldest !== undefined) entries.delete(oldest);
-        entries.set(id, { payload, until: expiresIn ? now + expiresIn * 1000 : Number.POSITIVE_INFINITY });
+        const until = expiresIn ? now + expiresIn * 1000 : Number.POSITIVE_INFINITY;
+        keepNewest(entries, id, { payload, until }, MAX_ENTRIES);
       },
       find: async (id) => {
         const entry = entries.get(id);

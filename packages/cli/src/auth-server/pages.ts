@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { visibleText } from "@tenon/core";
+import { isLoopback } from "@tenon/core";
+import { visibleText } from "@tenon/core/internal";
 
 /** HTML that may be sent as it is: made by `html` only. */
-export interface Html {
+interface Html {
   readonly html: string;
 }
 
@@ -19,7 +20,7 @@ function escaped(text: string): string {
 type Part = string | Html | readonly Html[];
 
 /** HTML from a template; every value that is not HTML itself is escaped. */
-export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
+function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const fill = (part: Part): string =>
     typeof part === "string"
       ? escaped(part)
@@ -38,7 +39,7 @@ button,input[name=user]{font:inherit;padding:.4rem .9rem;margin:.3rem .5rem .3re
 const STYLE_HASH = `'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`;
 
 /** A whole page. */
-export function page(title: string, body: Html): string {
+function page(title: string, body: Html): string {
   return html`<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>${title}</title><style>${{ html: STYLE }}</style></head><body><h1>${title}</h1>${body}
 <p><small>Tenon's authorization server for development. It checks no passwords; never use it with real data.</small></p>
@@ -81,7 +82,7 @@ function about({ clientId, name, redirectUri, origin }: Asker): Html {
     document: html`described by a document at <strong>${URL.canParse(clientId) ? hostOf(clientId) : clientId}</strong>`,
     registered: html`registered by itself; <strong>nobody checked its name</strong>`,
   }[origin];
-  const loopback = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::|$)/.test(hostOf(redirectUri));
+  const loopback = isLoopback(new URL(redirectUri).hostname);
   return html`<dl><dt>Program</dt><dd>${name}</dd><dt>Its id</dt><dd><code>${clientId}</code>, ${known}</dd>
 <dt>You are sent back to</dt><dd><strong>${hostOf(redirectUri)}</strong> <code>${redirectUri}</code>${
     loopback ? html`<br>That is a program on this computer; any program here may claim to be this one.` : html``

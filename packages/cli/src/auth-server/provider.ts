@@ -83,8 +83,8 @@ function policy({ interactionPolicy }: Library) {
   const prompts = base();
   prompts.get("consent")?.checks.add(
     new Check("always", "every authorization is approved by a person", (ctx) =>
-      // the result of this very interaction; the library's types leave it out
-      (ctx.oidc as { result?: { consent?: object } }).result?.consent ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
+      // the result of this very interaction
+      ctx.oidc.result?.consent ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
     ),
   );
   return prompts;
@@ -134,8 +134,7 @@ function configuration(library: Library, settings: AuthServerSettings): Configur
       !ctx.oidc.entities.Grant?.getRejectedOIDCScope().split(" ").includes("offline_access"),
     // only what was just approved: each authorization has a grant of its own, and so a family of refresh tokens
     loadExistingGrant: async (ctx) => {
-      // as in `policy`
-      const { result } = ctx.oidc as { result?: { consent?: { grantId?: string } } };
+      const { result } = ctx.oidc;
       return result?.consent?.grantId ? ctx.oidc.provider.Grant.find(result.consent.grantId) : undefined;
     },
     findAccount: (_ctx, sub) =>

@@ -1,17 +1,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ConfigError, cleanText } from "@tenon/core";
-import {
-  createSigningKey,
-  loadSigningKey,
-  SIGNING_KEY_FILE,
-  type SigningKey,
-  saveSigningKey,
-} from "@tenon/server/development";
+import { cleanText, codeOf, isLoopback } from "@tenon/core";
+import { loadSigningKey, openSigningKey, SIGNING_KEY_FILE, type SigningKey } from "@tenon/server/development";
 import { dataDirectory, makeDataDirectory } from "../data-directory.ts";
 import { CommandError, usageError } from "../failure.ts";
 import { parseClients } from "./clients.ts";
-import { isLoopback, listenAuthServer } from "./listen.ts";
+import { listenAuthServer } from "./listen.ts";
 
 /** The options of `tenon auth-server`. */
 export interface AuthServerFlags {
@@ -34,16 +28,15 @@ async function keyOf(given: string | undefined): Promise<{ key: SigningKey; path
   const path = given ?? join(dataDirectory(), SIGNING_KEY_FILE);
   if (given !== undefined || existsSync(path)) return { key: await loadSigningKey(path), path, made: false };
   makeDataDirectory(dataDirectory());
-  const key = await createSigningKey();
-  try {
-    saveSigningKey(key, path);
-    return { key, path, made: true };
-  } catch (error) {
-    // another process was quicker: its key is the one
-    if (!(error instanceof ConfigError && error.code === "signing_key_exists" && existsSync(path))) throw error;
-    return { key: await loadSigningKey(path), path, made: false };
-  }
+  return { key: await openSigningKey(path), path, made: true };
 }
+
+/** Why an address cannot be listened at, by the operating system's code. */
+const NOT_LISTENING: Readonly<Record<string, string>> = {
+  EADDRINUSE: "is in use",
+  EACCES: "is not for this user",
+  EADDRNOTAVAIL: "is not of this computer",
+};
 
 const say = (text: string): void => {
   process.stderr.write(`${cleanText(text)}\n`);
@@ -90,13 +83,12 @@ export async function runAuthServer(flags: AuthServerFlags): Promise<void> {
     ...(autoApprove !== undefined && { autoApprove }),
     log: (line) => say(`tenon auth-server: ${line.replaceAll("\n", " ")}`),
   }).catch((cause) => {
-    if (cause?.code !== "EADDRINUSE" && cause?.code !== "EACCES" && cause?.code !== "EADDRNOTAVAIL") throw cause;
-    const why = { EADDRINUSE: "is in use", EACCES: "is not for this user", EADDRNOTAVAIL: "is not of this computer" };
+    const why = NOT_LISTENING[codeOf(cause) ?? ""];
+    if (why === undefined) throw cause;
     throw new CommandError(
       {
         what: "the authorization server does not run",
-        // one of the three, as checked above
-        why: `${host}:${port} ${why[cause.code as keyof typeof why]}`,
+        why: `${host}:${port} ${why}`,
         todo: "choose another: --port, --host",
       },
       { code: "port", cause },

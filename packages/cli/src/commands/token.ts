@@ -36,7 +36,7 @@ async function printToken(flags: TokenFlags): Promise<void> {
       issuer,
       subject: flags.subject,
       audience: flags.audience,
-      expiresInSeconds: flags.expires,
+      ttlMs: flags.expires * 1_000,
       ...(flags.scope && { scopes: flags.scope }),
       ...(flags.clientId !== undefined && { clientId: flags.clientId }),
       ...(flags.claim && { claims: Object.fromEntries(flags.claim) }),

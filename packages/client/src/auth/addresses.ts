@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import { isLoopback } from "../connection/proxy.ts";
+import { isLoopback } from "@tenon/core";
 
 /** Where an address leads: to this machine, a network of one's own, the link (cloud metadata among it), or the internet. */
 export type Reach = "loopback" | "private" | "link" | "public";

@@ -5,11 +5,10 @@ import {
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from "@modelcontextprotocol/client";
-import { type AuthError, shownValue, TenonError } from "@tenon/core";
+import { type AuthError, codeOf, isLoopback, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
 import { parseUrl } from "../connection/place.ts";
-import { isLoopback } from "../connection/proxy.ts";
-import { codeOf } from "../file-lock.ts";
 import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";
 import type { Order } from "./keeper.ts";
 import { listenForRedirect, type RedirectListener } from "./loopback.ts";
@@ -29,7 +28,9 @@ export interface AuthorizationRequest {
   readonly url: string;
   /** Configured name of the server that wants it. */
   readonly server: string;
+  /** The authorization server that will ask the person. */
   readonly issuer: string;
+  /** What is asked for. */
   readonly scopes: readonly string[];
   /** Where the browser comes back to. */
   readonly redirectUrl: string;
@@ -43,7 +44,8 @@ export interface AuthorizationRequest {
  */
 export type OnAuthorize = (
   request: AuthorizationRequest,
-) => undefined | string | URL | Promise<undefined | string | URL>;
+  // biome-ignore lint/suspicious/noConfusingVoidType: an async function that returns nothing gives a Promise<void>
+) => undefined | string | URL | void | Promise<undefined | string | URL | void>;
 
 /** How a person is asked. */
 export interface AuthorizeOptions {
@@ -65,7 +67,7 @@ function sameText(a: string, b: string): boolean {
 }
 
 /** PKCE with S256 or nothing (2026-07-28, authorization): metadata that does not list it means no support. */
-export function checkPkce({ server, issuer, metadata }: Order): void {
+function checkPkce({ server, issuer, metadata }: Order): void {
   if (metadata.code_challenge_methods_supported?.includes("S256")) return;
   throw authError(
     server,

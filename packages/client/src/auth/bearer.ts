@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
-import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
-import { authError, reasonOf } from "./errors.ts";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
+import { authError, insufficientScope, reasonOf } from "./errors.ts";
 import { presenter } from "./present.ts";
 import type { Auth, AuthSession, AuthTarget } from "./types.ts";
 
@@ -63,13 +64,10 @@ class BearerSession implements AuthSession {
 
   async refused({ status, challenge, token }: Parameters<AuthSession["refused"]>[0], times: number): Promise<void> {
     if (status === 403) {
-      const scopes = challenge.scope?.split(/\s+/).filter(Boolean) ?? [];
-      const named = scopes.length > 0 ? ` ${shownValue(scopes.join(" "), 200)}` : "";
-      throw authError(
+      throw insufficientScope(
         this.#server,
-        "insufficient_scope",
-        `the token lacks scopes${named} that the request needs; use one that has them`,
-        { data: { status, scopes } },
+        challenge.scope,
+        (scopes) => `the token lacks scopes${scopes} that the request needs; use one that has them`,
       );
     }
     // asked once more: whoever gave it may have a newer one

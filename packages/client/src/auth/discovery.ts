@@ -7,7 +7,7 @@ import {
   type OAuthProtectedResourceMetadata,
   resourceUrlFromServerUrl,
 } from "@modelcontextprotocol/client";
-import { shownValue } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { asAuthError, authError } from "./errors.ts";
 import type { Guard } from "./guard.ts";
 import type { AuthTarget } from "./types.ts";
@@ -58,26 +58,45 @@ export async function discoverIssuer(
   return metadata;
 }
 
-/** Metadata of the protected resource (RFC 9728), or undefined where a server has none. */
+/** Metadata of the protected resource (RFC 9728) and where it was, or undefined where a server has none. */
 async function discoverResource(
   { server, config }: AuthTarget,
   resourceMetadataUrl: URL | undefined,
   guard: Guard,
-): Promise<OAuthProtectedResourceMetadata | undefined> {
+): Promise<{ readonly described: OAuthProtectedResourceMetadata; readonly place: URL } | undefined> {
   let status = 0;
+  let place = new URL(config.url);
   const fetchFn: FetchLike = async (url, init) => {
     const answer = await guard.fetch(url, init);
     status = answer.status;
+    place = new URL(url);
     return answer;
   };
   try {
     const options = resourceMetadataUrl ? { resourceMetadataUrl } : {};
-    return await discoverOAuthProtectedResourceMetadata(config.url, options, fetchFn);
+    const described = await discoverOAuthProtectedResourceMetadata(config.url, options, fetchFn);
+    return { described, place };
   } catch (error) {
     const none = resourceMetadataUrl === undefined && status >= 300 && status < 500;
     if (none) return undefined;
     throw asAuthError(server, error, FAILED);
   }
+}
+
+const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+const withoutSlash = (path: string): string => path.replace(/\/$/, "");
+
+/**
+ * Whether metadata speaks of the server at `own`. Its resource is that address, or a parent of it whose metadata stands where that
+ * parent's belongs (RFC 9728, section 3.3; the revision has clients look at the root, too). From anywhere else, one of several
+ * tenants of a host could have tokens made for the whole host, and use them at the others.
+ */
+export function describes(resource: string, own: URL, place: URL): boolean {
+  if (!URL.canParse(resource)) return false;
+  const { origin, pathname } = new URL(resource);
+  if (origin === own.origin && withoutSlash(pathname) === withoutSlash(own.pathname)) return true;
+  const belongs = place.origin === origin && withoutSlash(place.pathname) === `${WELL_KNOWN}${withoutSlash(pathname)}`;
+  return belongs && checkResourceAllowed({ requestedResource: own, configuredResource: resource });
 }
 
 /** The authorization server to use of those a server names. */
@@ -109,12 +128,13 @@ export async function discover(
 ): Promise<Discovered> {
   const { server, config } = target;
   const own = resourceUrlFromServerUrl(config.url);
-  const described = await discoverResource(target, resourceMetadataUrl, guard);
-  if (described && !checkResourceAllowed({ requestedResource: own, configuredResource: described.resource })) {
+  const found = await discoverResource(target, resourceMetadataUrl, guard);
+  const described = found?.described;
+  if (found && !describes(found.described.resource, own, found.place)) {
     throw authError(
       server,
       "resource_mismatch",
-      `its metadata describes ${shownValue(described.resource, 200)}, not ${own.origin}${own.pathname}: a token for that could be ` +
+      `its metadata describes ${shownValue(found.described.resource, 200)}, not ${own.origin}${own.pathname}: a token for that could be ` +
         "used elsewhere, so none was asked for. Check the configured address",
     );
   }

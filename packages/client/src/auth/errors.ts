@@ -1,5 +1,6 @@
 import { IssuerMismatchError, OAuthError, RegistrationRejectedError } from "@modelcontextprotocol/client";
-import { AuthError, isRecord, shownValue, TenonError } from "@tenon/core";
+import { AuthError, isRecord, messageOf, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 
 /** Characters of an authorization server's own words in an error. */
 const MAX_SHOWN = 200;
@@ -14,15 +15,30 @@ export function authError(
   return new AuthError(`server "${server}": ${message}`, { code, server, maybeExecuted: false, ...more });
 }
 
+/**
+ * The error for a request that needs scopes which its token has not (2026-07-28, scope challenge handling).
+ * @param wanted the scopes as the server's challenge names them, if it does
+ * @param say what happened and what to do, given the scopes as words that follow another: `""` or `" orders:read"`
+ */
+export function insufficientScope(
+  server: string,
+  wanted: string | undefined,
+  say: (named: string) => string,
+): AuthError {
+  const scopes = wanted?.split(/\s+/).filter(Boolean) ?? [];
+  const named = scopes.length > 0 ? ` ${shownValue(scopes.join(" "), 200)}` : "";
+  return authError(server, "insufficient_scope", say(named), { data: { status: 403, scopes } });
+}
+
 /** The reason for a failure in words, without what must stay secret even where the other side repeats it. */
 export function reasonOf(error: unknown, secrets: readonly (string | undefined)[] = []): string {
-  let text = error instanceof Error ? error.message : String(error);
+  let text = messageOf(error);
   for (const secret of secrets) if (secret) text = text.replaceAll(secret, "…");
   return shownValue(text, MAX_SHOWN).slice(1, -1);
 }
 
 /** The `error` of an OAuth answer, if it is one of the registered form. */
-export function oauthCode(error: unknown): string | undefined {
+function oauthCode(error: unknown): string | undefined {
   return error instanceof OAuthError && /^[a-z][a-z0-9_]{0,60}$/.test(error.code) ? error.code : undefined;
 }
 

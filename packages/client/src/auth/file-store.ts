@@ -1,7 +1,8 @@
 import { mkdir, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { ConfigError, digest, isRecord, TenonError } from "@tenon/core";
-import { codeOf, exclusively, replaceFile } from "../file-lock.ts";
+import { ConfigError, codeOf, isRecord, messageOf, TenonError } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
+import { exclusively, replaceFile } from "../file-lock.ts";
 import { createQueues, type TokenStore } from "./store.ts";
 
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -48,7 +49,7 @@ async function readEntries(path: string): Promise<Record<string, unknown>> {
   } catch (error) {
     if (codeOf(error) === "ENOENT") return {};
     if (error instanceof TenonError) throw error;
-    throw bad(path, `cannot be read: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw bad(path, `cannot be read: ${messageOf(error)}`, error);
   }
   let value: unknown;
   try {
@@ -83,7 +84,7 @@ export function fileTokenStore(path: string): TokenStore {
       return await exclusively(file, work, { suffix, waitMs: WAIT_MS });
     } catch (error) {
       if (error instanceof TenonError || codeOf(error) === undefined) throw error;
-      throw bad(file, `cannot be written: ${error instanceof Error ? error.message : String(error)}`, error);
+      throw bad(file, `cannot be written: ${messageOf(error)}`, error);
     }
   };
   const write = (key: string, value: unknown) =>

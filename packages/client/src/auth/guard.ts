@@ -2,11 +2,12 @@ import { type LookupAddress, type LookupOptions, lookup as lookUp } from "node:d
 import type { LookupFunction } from "node:net";
 import { rootCertificates } from "node:tls";
 import type { FetchLike } from "@modelcontextprotocol/client";
-import { type AuthError, shownValue, TenonError } from "@tenon/core";
+import { type AuthError, isLoopback, TenonError } from "@tenon/core";
+import { readBounded, shownValue } from "@tenon/core/internal";
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent, request } from "undici";
 import { refusalCode } from "../connection/failure.ts";
 import { parseUrl, shownAddress } from "../connection/place.ts";
-import { isLoopback, proxyFor } from "../connection/proxy.ts";
+import { proxyFor } from "../connection/proxy.ts";
 import { unsafeReason } from "../trust/url.ts";
 import { type Reach, reachOf, reachOfHost } from "./addresses.ts";
 import { authError } from "./errors.ts";
@@ -58,18 +59,6 @@ export function guardedLookup(
       else callback(null, first.address, first.family);
     });
   };
-}
-
-/** Reads an answer of bounded size. */
-async function readText(body: AsyncIterable<Uint8Array>, tooLarge: () => Error): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > MAX_BYTES) throw tooLarge(); // leaving the loop destroys the stream
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 /**
@@ -129,14 +118,15 @@ export function createGuard({ server, config, signal: closing }: AuthTarget, opt
     try {
       const { statusCode, headers, body } = await request(url, {
         dispatcher,
-        method: (init.method ?? "GET") as Dispatcher.HttpMethod, // the SDK's methods
+        method: init.method ?? "GET",
         headers: { "user-agent": "tenon", ...Object.fromEntries(new Headers(init.headers)) },
         body: init.body === undefined || init.body === null ? null : String(init.body), // texts and URLSearchParams
         signal: AbortSignal.any(signals),
       });
-      const text = await readText(body, () =>
-        authError(server, "discovery_failed", `${shownAddress(url)} answers with more than ${MAX_BYTES} bytes`),
-      );
+      const text = await readBounded(body, MAX_BYTES);
+      if (text === undefined) {
+        throw authError(server, "discovery_failed", `${shownAddress(url)} answers with more than ${MAX_BYTES} bytes`);
+      }
       const answer = new Headers();
       for (const [name, value] of Object.entries(headers)) {
         for (const one of [value ?? []].flat()) answer.append(name, one);

@@ -1,30 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import {
-  computeScopeUnion,
-  type DpopSession,
-  isStrictScopeSuperset,
-  type OAuthTokens,
-} from "@modelcontextprotocol/client";
-import { type AuthError, isRecord, shownValue, TenonError } from "@tenon/core";
+import { computeScopeUnion, type DpopSession, type OAuthTokens } from "@modelcontextprotocol/client";
+import { type AuthError, isRecord, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { type Discovered, discover, discoverIssuer } from "./discovery.ts";
 import { openDpop } from "./dpop.ts";
 import { authError, oauthErrorOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
 import { presenter } from "./present.ts";
-import { readTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
+import { MAX_STEP_UPS, StepUps } from "./step-up.ts";
+import { isTokenSet, storeKeys, type TokenSet, type TokenStore } from "./store.ts";
 import type { Auth, AuthKind, AuthSession, AuthTarget, Credential, RefusedRequest } from "./types.ts";
 
-/** How often one request may be sent again with more scopes. */
-const MAX_STEP_UPS = 2;
 /** Milliseconds before its end that a token is renewed; half its life for a short one. */
 const SPARE_MS = 60_000;
-const MAX_NOTED = 100;
-/** How often one server may have a person asked in so many milliseconds: it may want another scope with each request. */
-const MAX_ASKED = 10;
-const ASKED_MS = 10 * 60_000;
-const NOT_GIVEN = "wants them, and the authorization server did not give them";
 /** Refusals that make a refresh token useless: revoked, used already, of another client or bound to another key. */
 const REFUSED_FOR_GOOD = ["invalid_grant", "invalid_client", "invalid_dpop_proof", "unauthorized_client"];
 
@@ -83,10 +73,7 @@ class Keeper implements AuthSession {
   readonly #owner: string;
   #dpop: DpopSession | undefined;
   #found: Discovered | undefined;
-  /** Scopes that a step-up did not bring, and for whom. */
-  readonly #notGiven = new Map<string, string>();
-  /** When a person was asked lately. */
-  #asked: readonly number[] = [];
+  readonly #stepUps: StepUps;
 
   constructor(shared: Shared, target: AuthTarget) {
     this.#shared = shared;
@@ -94,6 +81,7 @@ class Keeper implements AuthSession {
     this.#target = target;
     setMaxListeners(0, target.signal); // one listener a waiting call: no leak, however many
     this.#server = target.server;
+    this.#stepUps = new StepUps(target.server, shared.source.interactive);
     this.#owner = `${shared.source.kind} ${shared.source.owner}`.trim();
     const url = new URL(target.config.url);
     url.hash = "";
@@ -116,7 +104,7 @@ class Keeper implements AuthSession {
     const known = this.#shared.tokens.get(this.#url);
     // somebody else has a newer one since this request went out
     if (known && known.accessToken !== token && times <= MAX_STEP_UPS) return;
-    if (status === 403) this.#checkStepUp(challenge.scope, known, times);
+    if (status === 403) this.#stepUps.check(challenge.scope, known, times);
     else if (times > 1) throw this.#invalidToken();
     await this.#shared.flights.join(this.#server, this.#url, this.#target.signal, async (signal) => {
       const stored = await this.#load();
@@ -131,7 +119,7 @@ class Keeper implements AuthSession {
       if (status === 401 && stored?.refreshToken !== undefined && stored.issuer === found.issuer) {
         if (await this.#refresh({ ...order, scope: stored.scope }, stored)) return;
       }
-      if (this.#source.interactive) this.#countAsking();
+      if (this.#source.interactive || status === 403) this.#stepUps.count(challenge.scope);
       const fresh = await this.#source.obtain({ ...order, scope });
       const principal = status === 403 && stored ? stored.principal : randomUUID();
       const kept = await this.#keep(
@@ -140,7 +128,7 @@ class Keeper implements AuthSession {
         scope,
         this.#source.interactive ? principal : this.#ownPrincipal(order),
       );
-      if (status === 403) this.#checkGranted(challenge.scope, kept);
+      if (status === 403) this.#stepUps.checkGranted(challenge.scope, kept);
     });
   }
 
@@ -158,53 +146,12 @@ class Keeper implements AuthSession {
     });
   }
 
-  /** @throws AuthError `auth_required` when the server has a person asked again and again */
-  #countAsking(): void {
-    const now = Date.now();
-    this.#asked = this.#asked.filter((time) => now - time < ASKED_MS);
-    if (this.#asked.length >= MAX_ASKED) {
-      throw authError(
-        this.#server,
-        "auth_required",
-        `it has wanted a sign-in ${MAX_ASKED} times within ${ASKED_MS / 60_000} minutes, so nobody is asked any more for now; ` +
-          "ask who runs it what it needs, and name that in `scopes`",
-      );
-    }
-    this.#asked = [...this.#asked, now];
-  }
-
-  /** Asking for more scopes must have a chance, or a person would be asked again and again. */
-  #checkStepUp(wanted: string | undefined, known: TokenSet | undefined, times: number): void {
-    if (wanted === undefined) throw this.#lacking(wanted, "does not say which");
-    if (known && this.#notGiven.get(wanted) === known.principal) throw this.#lacking(wanted, NOT_GIVEN);
-    const more = !known || isStrictScopeSuperset(wanted, known.scope);
-    if (!more || times > MAX_STEP_UPS) throw this.#lacking(wanted, "still refuses, although they were given");
-  }
-
-  /** A new token with no more scopes than the old one would only be refused again. */
-  #checkGranted(wanted: string | undefined, { scope, principal }: TokenSet): void {
-    if (wanted === undefined || !isStrictScopeSuperset(wanted, scope)) return;
-    if (this.#notGiven.size >= MAX_NOTED) this.#notGiven.clear();
-    this.#notGiven.set(wanted, principal);
-    throw this.#lacking(wanted, NOT_GIVEN);
-  }
-
-  #lacking(wanted: string | undefined, why: string): AuthError {
-    const scopes = wanted?.split(/\s+/).filter(Boolean) ?? [];
-    const named = scopes.length > 0 ? ` ${shownValue(scopes.join(" "), 200)}` : "";
-    return authError(
-      this.#server,
-      "insufficient_scope",
-      `the request needs scopes${named}; the server ${why}. Ask who runs it to give this account or client those rights`,
-      { data: { status: 403, scopes } },
-    );
-  }
-
   async #load(): Promise<TokenSet | undefined> {
     const { store } = this.#source;
     const last = await store.get(storeKeys.server(this.#owner, this.#url));
     if (!isRecord(last) || typeof last.issuer !== "string" || typeof last.resource !== "string") return undefined;
-    const tokens = readTokenSet(await store.get(storeKeys.tokens(this.#owner, last.issuer, last.resource)));
+    const kept = await store.get(storeKeys.tokens(this.#owner, last.issuer, last.resource));
+    const tokens = isTokenSet(kept) ? kept : undefined;
     if (tokens) this.#shared.tokens.set(this.#url, tokens);
     else this.#shared.tokens.delete(this.#url);
     return tokens;

@@ -1,4 +1,5 @@
-import { ConfigError, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import type { TokenSource } from "./keeper.ts";
 import { memoryTokenStore, type TokenStore } from "./store.ts";
 import type { AuthKind } from "./types.ts";

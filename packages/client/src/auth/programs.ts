@@ -7,7 +7,8 @@ import {
   PrivateKeyJwtProvider,
   requestJwtAuthorizationGrant,
 } from "@modelcontextprotocol/client";
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { asAuthError, authError, reasonOf } from "./errors.ts";
 import { keepTokens, type Order } from "./keeper.ts";
 import { COMMON, type CommonOptions, checkCommon, checkText, sourceOf } from "./options.ts";
@@ -16,6 +17,7 @@ import type { Auth } from "./types.ts";
 
 /** A client with a secret that both sides know. */
 export interface SecretClient extends CommonOptions {
+  /** This client at the authorization server. */
   clientId: string;
   /** Sent in a header or in the body, as the authorization server takes it. */
   clientSecret: string;
@@ -23,6 +25,7 @@ export interface SecretClient extends CommonOptions {
 
 /** A client with a key of its own; nothing secret is sent (RFC 7523 section 2.2). */
 export interface KeyClient extends CommonOptions {
+  /** This client at the authorization server. */
   clientId: string;
   /** As PEM, not encrypted, or a JWK. */
   privateKey: string | Record<string, unknown>;
@@ -30,6 +33,7 @@ export interface KeyClient extends CommonOptions {
   algorithm: string;
 }
 
+/** Who the program is at the authorization server, with a secret or with a key. */
 export type ClientCredentialsOptions = SecretClient | KeyClient;
 
 const ALGORITHM = /^(?:ES|RS|PS)(?:256|384|512)$|^EdDSA$/;
@@ -108,13 +112,17 @@ export function clientCredentials(options: ClientCredentialsOptions): Auth {
 
 /** What an assertion is made for. */
 export interface AssertionRequest {
+  /** Configured name of the server. */
   readonly server: string;
   /** The authorization server: the audience. */
   readonly issuer: string;
+  /** The server's address: what the token will be for. */
   readonly resource: string;
+  /** Scopes the token will be asked for. */
   readonly scopes: readonly string[];
 }
 
+/** Options of `workloadIdentity`. */
 export interface WorkloadIdentityOptions extends CommonOptions {
   /** The workload's own token, a JWT of its platform for this audience; asked for whenever an access token is needed. */
   token: (request: AssertionRequest) => string | Promise<string>;
@@ -179,16 +187,21 @@ export interface IdentityProvider {
   issuer?: string;
   /** Its token endpoint, where that is known. */
   tokenEndpoint?: string;
+  /** This client at the identity provider. */
   clientId: string;
+  /** Its secret there. Left out for a public client. */
   clientSecret?: string;
 }
 
+/** Options of `enterpriseManaged`. */
 export interface EnterpriseManagedOptions extends CommonOptions {
   /** This client at the server's authorization server. */
   clientId: string;
+  /** This client's secret there. */
   clientSecret: string;
   /** The ID token of the person who signed in at the company's identity provider. */
   idToken: () => string | Promise<string>;
+  /** The company's identity provider, and who this client is there. */
   idp: IdentityProvider;
 }
 
@@ -200,8 +213,8 @@ export interface EnterpriseManagedOptions extends CommonOptions {
  */
 export function enterpriseManaged(options: EnterpriseManagedOptions): Auth {
   const where = "enterpriseManaged(options)";
-  if (!isObject(options) || !isObject(options.idp)) invalid(`${where} must be an object with idp`);
   checkOptions(options, ["clientId", "clientSecret", "idToken", "idp", ...COMMON], where);
+  if (!isObject(options.idp)) invalid(`${where} must be an object with idp`);
   checkOptions(options.idp, ["issuer", "tokenEndpoint", "clientId", "clientSecret"], `${where}.idp`);
   checkCommon(options, where);
   const { clientId, clientSecret, idToken, idp } = options;

@@ -4,13 +4,14 @@ import {
   type OAuthClientMetadata,
   registerClient,
 } from "@modelcontextprotocol/client";
-import { isLoopback } from "../connection/proxy.ts";
+import { isLoopback } from "@tenon/core";
 import { asAuthError, authError } from "./errors.ts";
 import type { Guard } from "./guard.ts";
-import { readClient, type StoredClient, storeKeys, type TokenStore } from "./store.ts";
+import { isStoredClient, type StoredClient, storeKeys, type TokenStore } from "./store.ts";
 
 /** A client that an authorization server knows already. */
 export interface KnownClient {
+  /** Its id there. */
   clientId: string;
   /** Left out for a public client. */
   clientSecret?: string;
@@ -61,7 +62,8 @@ export async function knownIdentity(options: IdentityOptions): Promise<ClientIde
   if (document !== undefined && metadata.client_id_metadata_document_supported === true) {
     return { info: { client_id: document }, from: "document" };
   }
-  const stored = readClient(await store.get(storeKeys.client(issuer)));
+  const kept = await store.get(storeKeys.client(issuer));
+  const stored = isStoredClient(kept) ? kept : undefined;
   if (!stored || (stored.expiresAt !== undefined && stored.expiresAt < Date.now())) return undefined;
   const { redirectUrl } = stored;
   return { info: infoOf(stored), from: "registration", ...(redirectUrl !== undefined && { redirectUrl }) };

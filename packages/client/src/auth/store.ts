@@ -62,16 +62,19 @@ export interface TokenSet {
 }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
-const isTextOrNone = (value: unknown) => value === undefined || typeof value === "string";
-const isNumberOrNone = (value: unknown) => value === undefined || typeof value === "number";
+const isTextOrNone = (value: unknown): value is string | undefined => value === undefined || typeof value === "string";
+const isNumberOrNone = (value: unknown): value is number | undefined =>
+  value === undefined || typeof value === "number";
 
-/** What a store gave as tokens; undefined when it is none. */
-export function readTokenSet(value: unknown): TokenSet | undefined {
-  if (!isRecord(value)) return undefined;
+/** Whether what a store gave is a set of tokens. */
+export function isTokenSet(value: unknown): value is TokenSet {
+  if (!isRecord(value)) return false;
   const { issuer, resource, accessToken, tokenType, principal, refreshToken, scope, expiresAt, renewAt } = value;
-  if (![issuer, resource, accessToken, tokenType, principal].every(isText)) return undefined;
-  if (![refreshToken, scope].every(isTextOrNone) || ![expiresAt, renewAt].every(isNumberOrNone)) return undefined;
-  return value as unknown as TokenSet; // every part was looked at
+  return (
+    [issuer, resource, accessToken, tokenType, principal].every(isText) &&
+    [refreshToken, scope].every(isTextOrNone) &&
+    [expiresAt, renewAt].every(isNumberOrNone)
+  );
 }
 
 /** A client as an authorization server knows it. */
@@ -85,12 +88,11 @@ export interface StoredClient {
   readonly expiresAt?: number;
 }
 
-/** What a store gave as a client; undefined when it is none. */
-export function readClient(value: unknown): StoredClient | undefined {
-  if (!isRecord(value) || !isText(value.clientId)) return undefined;
+/** Whether what a store gave is a client. */
+export function isStoredClient(value: unknown): value is StoredClient {
+  if (!isRecord(value) || !isText(value.clientId)) return false;
   const { clientSecret, method, redirectUrl, expiresAt } = value;
-  if (![clientSecret, method, redirectUrl].every(isTextOrNone) || !isNumberOrNone(expiresAt)) return undefined;
-  return value as unknown as StoredClient; // every part was looked at
+  return [clientSecret, method, redirectUrl].every(isTextOrNone) && isNumberOrNone(expiresAt);
 }
 
 /** Under which keys things are kept. */

@@ -1,9 +1,11 @@
 import { ExecutionError, ProtocolError } from "@tenon/core";
 import type { ToolList } from "../catalog/catalog.ts";
+import { isRepeatable } from "../catalog/hints.ts";
 import { checkArguments, checkOutput } from "../catalog/tool-checks.ts";
 import { asUnknownTool } from "../catalog/unknown-tool.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
 import { checkAnswers } from "../question/questions.ts";
+import type { Gate } from "../trust/gate.ts";
 import type { CallDriver, Leg, ToolCallRequest, ToolResult, WireResult } from "../types/calls.ts";
 import type { EventSource } from "../types/events.ts";
 import { linkSource, repeatsOf, suspending } from "./marks.ts";
@@ -20,14 +22,7 @@ export interface CallContext extends WireContext {
   readonly driver: CallDriver | undefined;
   /** The arguments as the caller gave them. */
   readonly given: Readonly<Record<string, unknown>>;
-  /** Milliseconds of its time that are gone before it begins. */
-  readonly spentMs: number;
-}
-
-/** Whether the server says that sending this call twice does no harm. */
-function repeatable(tools: ToolList, name: string): boolean {
-  const annotations = tools.find(name)?.annotations;
-  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
+  readonly gate: Gate;
 }
 
 function mismatch(error: unknown): boolean {
@@ -35,9 +30,27 @@ function mismatch(error: unknown): boolean {
   return "code" in error.data && error.data.code === HEADER_MISMATCH;
 }
 
-/** Milliseconds of a call's time that may go into learning its tool's definition: half of it. */
-function listLimit(context: CallContext): number {
-  return Math.max(1, (limitOf(context) - context.spentMs) / 2);
+/** Milliseconds of a call's time that may go into learning its tool's definition: half of what is left. */
+function listLimit(context: CallContext, spentMs = 0): number {
+  return Math.max(1, (limitOf(context) - spentMs) / 2);
+}
+
+/**
+ * Whether a call may go out: by the configuration, by what was granted and accepted, and by its tool's schema.
+ * @returns milliseconds of its time that are spent
+ * @throws ConfigError, TrustError, ProtocolError, ExecutionError `invalid_arguments`; nothing was sent
+ */
+async function admit(context: CallContext, request: ToolCallRequest, round: number): Promise<number> {
+  const { server, tools, gate } = context;
+  const { name } = request;
+  const known = tools.isKnown;
+  await tools.admit(name);
+  let spent = await gate.permit(server.name, name, tools, limitOf(context));
+  spent += await tools.prepare(listLimit(context, spent));
+  if (!known) await tools.admit(name); // the list may have said more
+  // a retry carries the arguments that were checked
+  if (round === 0) await checkArguments(tools, server.name, name, request.args, context.given);
+  return spent;
 }
 
 /** One leg, with the retries that are safe. @throws TenonError */
@@ -52,18 +65,17 @@ async function send(
   const { name } = request;
   /** When the time of the call began; opening a connection and waiting for one's turn come before. */
   let began = Date.now();
-  const ready = async () => {
-    await tools.admit(name);
-    // a retry carries the arguments that were checked
-    if (round === 0) await checkArguments(tools, server.name, name, request.args, context.given);
+  const before = async () => {
+    const start = Date.now();
+    const spent = await admit(context, request, round);
+    began = Math.max(start, Date.now() - spent);
+    return spent;
+  };
+  const again = async () => {
+    await admit(context, request, round);
     return Date.now() - began;
   };
-  const before = async () => {
-    const spent = (round === 0 ? context.spentMs : 0) + (await tools.prepare(listLimit(context)));
-    began = Date.now() - spent;
-    return ready();
-  };
-  const how = { safe: () => repeatable(tools, name), mayRepeat: repeatsOf(request.runtime), inTurn: true };
+  const how = { safe: () => isRepeatable(tools.find(name)), mayRepeat: repeatsOf(request.runtime), inTurn: true };
   const answer = await sendRequest(context, wire, carried, { ...how, before })
     .catch(async (error: unknown) => {
       if (!mismatch(error)) throw error;
@@ -72,7 +84,7 @@ async function send(
       const left = Math.max(1, limitOf(context) - (Date.now() - began));
       const renewed = tools.renew(left, wire.what);
       await withSignal(renewed, wire.signal, () => cancelled(server.name, wire.what, wire.signal.reason, false));
-      return sendRequest(context, wire, carried, { ...how, before: ready });
+      return sendRequest(context, wire, carried, { ...how, before: again });
     })
     .catch((error: unknown) => {
       throw asUnknownTool(error, tools, server.name, name);

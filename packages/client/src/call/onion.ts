@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, TenonError } from "@tenon/core";
+import { runLayers } from "@tenon/core/internal";
 import { cancelled } from "../connection/deadline.ts";
 import type { ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types/calls.ts";
 import type { CatalogTool } from "../types/catalog.ts";
@@ -143,25 +144,30 @@ export async function runOnion<Runtime extends ToolRuntime, Extra>(
       clock.leave();
     }
   };
-  const layer = (depth: number): Next<Runtime, Extra> => {
-    const enter: Next<Runtime, Extra> = async (given) => {
-      if (settled) throw calledLate(request);
-      const inner = ofSameCall(request, given);
-      const interceptor = interceptors[depth];
-      if (!interceptor) return onTheWire(inner);
-      const outcome = await interceptor(inner, layer(depth + 1));
-      return checkOutcome(outcome, interceptor, { index: depth, server: request.server, maybeExecuted: sent > 0 });
-    };
-    return (given) => {
-      waiting++;
-      // a layer that waits for one that hangs is told as well when the call ends, so that it can write that down
-      const outcome = Promise.race([enter(given), givenUp]).finally(() => waiting--);
-      outcome.catch(() => {}); // a `next` nobody awaits must not end the process
-      return outcome;
-    };
-  };
   try {
-    return await layer(0)(request);
+    return await runLayers<
+      ToolCallRequest<Runtime>,
+      ToolCallOutcome<Extra>,
+      ToolCallRequest<Runtime>,
+      Interceptor<Runtime, Extra>
+    >(
+      {
+        layers: interceptors,
+        core: onTheWire,
+        enter(given) {
+          if (settled) throw calledLate(request);
+          return ofSameCall(request, given);
+        },
+        check: (outcome, interceptor, index) =>
+          checkOutcome(outcome, interceptor, { index, server: request.server, maybeExecuted: sent > 0 }),
+        wait(outcome) {
+          waiting++;
+          // a layer that waits for one that hangs is told as well when the call ends, so that it can write that down
+          return Promise.race([outcome, givenUp]).finally(() => waiting--);
+        },
+      },
+      request,
+    );
   } finally {
     settled = true;
     clock.end();

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ToolCallChanges, ToolCallRequest, ToolDefinition, ToolRuntime } from "../types/calls.ts";
 
 type Parts<Runtime extends ToolRuntime> = Omit<ToolCallRequest<Runtime>, "with" | "definition"> & {

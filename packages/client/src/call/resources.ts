@@ -1,4 +1,5 @@
-import { isRecord, jsonSize, ProtocolError, TenonError } from "@tenon/core";
+import { isRecord, ProtocolError, TenonError } from "@tenon/core";
+import { jsonSize } from "@tenon/core/internal";
 import { type AnswerCache, freshnessOf, identityOf } from "../catalog/cache.ts";
 import type { ToolList } from "../catalog/catalog.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "../catalog/pages.ts";

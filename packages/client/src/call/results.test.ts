@@ -14,6 +14,7 @@ describe("renderText", () => {
       { type: "resource", resource: { uri: "x://b", blob: "AQID", mimeType: "image/gif" } },
       { type: "hologram", depth: 3 },
       { type: "image" },
+      { type: "video", data: "AAAA", mimeType: "video/mp4" },
     ] as unknown as ContentBlock[];
     expect(renderText(content).split("\n")).toEqual([
       "hello",
@@ -24,6 +25,7 @@ describe("renderText", () => {
       "[resource x://b, image/gif, 3 bytes]",
       '[content of unknown type "hologram": {"type":"hologram","depth":3}]',
       "[image, unknown type, no data]",
+      "[video, video/mp4, 3 bytes]",
     ]);
   });
   it("reads structured content only where there is nothing else", () => {

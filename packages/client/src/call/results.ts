@@ -52,6 +52,8 @@ function renderBlock(block: unknown): string {
     case "resource":
       return renderResource(recordAt(block, "resource"));
     default:
+      // a kind newer than this client, but bytes with a type all the same
+      if ("data" in block && "mimeType" in block) return `[${type}, ${mime}, ${sizeOf(block.data)}]`;
       return `[content of unknown type "${type}": ${inShort(block)}]`;
   }
 }

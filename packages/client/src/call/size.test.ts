@@ -1,4 +1,4 @@
-import { jsonSize } from "@tenon/core";
+import { jsonSize } from "@tenon/core/internal";
 import { describe, expect, it } from "vitest";
 import { deeperThan } from "./size.ts";
 

@@ -5,7 +5,7 @@ import {
   type LoggingLevel,
   type Tool,
 } from "@modelcontextprotocol/client";
-import { jsonSize } from "@tenon/core";
+import { jsonSize } from "@tenon/core/internal";
 import type { Connection } from "../connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "../connection/deadline.ts";
 import { ANY_RESULT, type Exchange } from "../connection/exchange.ts";

@@ -1,4 +1,5 @@
-import { digest, jsonSize } from "@tenon/core";
+import { digest, jsonSize } from "@tenon/core/internal";
+import { Shelf } from "./shelf.ts";
 
 const MAX_ENTRIES = 512;
 /** Bytes kept per server, about. */
@@ -37,46 +38,22 @@ export function identityOf(
   return digest([Object.fromEntries(lower), meta, principal]);
 }
 
-interface Entry {
-  readonly value: unknown;
-  readonly until: number;
-  readonly bytes: number;
-}
-
 /**
  * Answers of one server that may be used again. A private one is found only by whoever brought the same headers and meta;
- * the oldest give way.
+ * those unused longest give way.
  */
 export class AnswerCache {
-  readonly #entries = new Map<string, Entry>();
-  #bytes = 0;
+  readonly #shelf = new Shelf<unknown>(MAX_ENTRIES, MAX_BYTES);
 
   /** The kept answer for this identity, or for everybody. */
   get(key: string, identity: string): unknown {
-    for (const place of [`private ${identity} ${key}`, `public ${key}`]) {
-      const entry = this.#entries.get(place);
-      if (entry && Date.now() < entry.until) return entry.value;
-      this.#forget(place);
-    }
-    return undefined;
+    return this.#shelf.get(`private ${identity} ${key}`) ?? this.#shelf.get(`public ${key}`);
   }
 
   /** Keeps an answer as long as its server allows. */
   set(key: string, identity: string, { ttlMs = 0, scope }: Freshness, value: unknown): void {
     if (!(ttlMs > 0)) return;
     const place = scope === "public" ? `public ${key}` : `private ${identity} ${key}`;
-    const bytes = jsonSize(value, MAX_BYTES);
-    this.#forget(place);
-    this.#entries.set(place, { value, until: Date.now() + ttlMs, bytes });
-    this.#bytes += bytes;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= MAX_ENTRIES && this.#bytes <= MAX_BYTES) break;
-      this.#forget(oldest);
-    }
-  }
-
-  #forget(place: string): void {
-    this.#bytes -= this.#entries.get(place)?.bytes ?? 0;
-    this.#entries.delete(place);
+    this.#shelf.set(place, value, jsonSize(value, MAX_BYTES), ttlMs);
   }
 }

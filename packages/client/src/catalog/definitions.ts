@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { describeFault, isRecord, type JsonObject, type SchemaFault, surveySchema } from "@tenon/core";
+import { isRecord, type JsonObject } from "@tenon/core";
+import { describeFault, type SchemaFault, surveySchema } from "@tenon/core/internal";
 import { deeperThan } from "../call/size.ts";
 import type { CatalogTool } from "../types/catalog.ts";
 import type { ServerInfo } from "../types/servers.ts";

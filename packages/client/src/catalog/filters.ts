@@ -1,5 +1,7 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/client";
-import { ConfigError, checkOptions, didYouMean, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean } from "@tenon/core/internal";
+import { HINTS, hintsOf } from "./hints.ts";
 
 /**
  * Which tools are meant: those whose wire name matches a glob pattern, those with certain hints, or, with several keys,
@@ -32,18 +34,6 @@ export interface ToolSelection {
 interface Filterable {
   readonly wireName: string;
   readonly annotations: ToolAnnotations;
-}
-
-const HINTS = ["readOnly", "destructive", "idempotent", "openWorld"] as const;
-
-function hintsOf({ annotations }: Filterable): Record<(typeof HINTS)[number], boolean> {
-  const readOnly = annotations.readOnlyHint === true;
-  return {
-    readOnly,
-    destructive: !readOnly && annotations.destructiveHint !== false,
-    idempotent: annotations.idempotentHint === true,
-    openWorld: annotations.openWorldHint !== false,
-  };
 }
 
 function wrong(message: string): never {
@@ -91,7 +81,7 @@ export interface ToolFilter {
 }
 
 /** A pattern of a selection that matches nothing. */
-export interface IdlePattern {
+interface IdlePattern {
   readonly pattern: string;
   readonly reason: string;
 }
@@ -137,12 +127,12 @@ export async function makeFilter(selection: ToolSelection): Promise<ToolFilter |
     // a tool's name is no path: a star crosses slashes and dots
     const named = name === undefined ? () => true : picomatch(name, { bash: true, dot: true });
     const wanted = HINTS.flatMap((hint) => {
-      const value = (hints as Partial<Record<(typeof HINTS)[number], boolean>>)[hint]; // what is left beside the name
+      const value = hints[hint];
       return value === undefined ? [] : [[hint, value] as const];
     });
     const test = (tool: Filterable) => {
       if (!named(tool.wireName)) return false;
-      const has = hintsOf(tool);
+      const has = hintsOf(tool.annotations);
       return wanted.every(([hint, value]) => has[hint] === value);
     };
     return { match, named, test };

@@ -1,4 +1,5 @@
-import { ConfigError, digest } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import type { Naming } from "../types/catalog.ts";
 
 const MAX = 64;

@@ -1,4 +1,5 @@
-import { isRecord, jsonSize, ProtocolError } from "@tenon/core";
+import { isRecord, ProtocolError } from "@tenon/core";
+import { jsonSize } from "@tenon/core/internal";
 import type { Connection } from "../connection/connection.ts";
 import { ANY_RESULT } from "../connection/exchange.ts";
 import { type Freshness, freshnessOf } from "./cache.ts";

@@ -1,15 +1,16 @@
-import { ExecutionError, isRecord, type JsonObject, type SchemaIssue, wrongFields } from "@tenon/core";
-import type { Verdict } from "@tenon/core/schema-check";
+import { ExecutionError, isRecord, type JsonObject, type SchemaIssue } from "@tenon/core";
+import { wrongFields } from "@tenon/core/internal";
+import type { Verdict } from "@tenon/core/internal/schema-check";
 import { bounded } from "../connection/time.ts";
 import type { ToolResult } from "../types/calls.ts";
 import type { ToolList } from "./catalog.ts";
 import { unusable, type WireTool } from "./definitions.ts";
 
-let checker: Promise<typeof import("@tenon/core/schema-check")> | undefined;
+let checker: Promise<typeof import("@tenon/core/internal/schema-check")> | undefined;
 
 /** The checker, loaded with the first value: it brings a compiler, and a client must start fast. */
-function loadChecker(): Promise<typeof import("@tenon/core/schema-check")> {
-  checker ??= import("@tenon/core/schema-check");
+function loadChecker(): Promise<typeof import("@tenon/core/internal/schema-check")> {
+  checker ??= import("@tenon/core/internal/schema-check");
   return checker;
 }
 

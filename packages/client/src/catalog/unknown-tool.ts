@@ -1,4 +1,5 @@
-import { didYouMean, isRecord, ProtocolError } from "@tenon/core";
+import { isRecord, ProtocolError } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import type { ToolList } from "./catalog.ts";
 
 /** JSON-RPC codes for a tool that does not exist: that of the protocol, and that of servers which look tools up as methods. */
@@ -29,17 +30,22 @@ export function asUnknownTool(error: unknown, tools: ToolList, server: string, n
   if (!(error instanceof ProtocolError) || error.code !== "rpc_error" || !isRecord(error.data)) return error;
   const { code } = error.data;
   if (code !== INVALID_PARAMS && code !== METHOD_NOT_FOUND) return error;
+  // a tool that needs a scope is hidden from the list, and there
+  if (isRecord(error.data.data) && error.data.data.reason === "insufficient_scope") return error;
   const words = wordsOf(error, name);
   const missing = code === INVALID_PARAMS && tools.isKnown && !tools.find(name);
   if (!missing && !saysSo(words, name)) return error;
   const known = tools.known.map(({ wireName }) => wireName);
   const near = didYouMean(name, known);
   const hint = near ? `did you mean "${near}"?` : "listTools() tells the names";
-  return new ProtocolError(`server "${server}" has no tool "${name}"; ${hint} It answered: ${words}`, {
-    code: "unknown_tool",
-    server,
-    maybeExecuted: false,
-    data: { ...error.data, name, ...(near !== undefined && { near }) },
-    cause: error,
-  });
+  return new ProtocolError(
+    `server "${server}" has no tool "${name}"; ${hint}${near ? "" : "."} It answered: ${words}`,
+    {
+      code: "unknown_tool",
+      server,
+      maybeExecuted: false,
+      data: { ...error.data, name, ...(near !== undefined && { near }) },
+      cause: error,
+    },
+  );
 }

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { didYouMean, isRecord, shownValue, TenonError } from "@tenon/core";
+import { isRecord, messageOf, TenonError } from "@tenon/core";
+import { didYouMean, shownValue } from "@tenon/core/internal";
 import { type Auth, bearer, clientCredentials, fileTokenStore, oauth, workloadIdentity } from "../auth/index.ts";
 import { checkKey, configError, type KeyPath } from "./document.ts";
 import type { EntryContext } from "./servers.ts";
@@ -10,7 +11,7 @@ const MAX_FILE = 64 * 1024;
 const COMMON = ["type", "scopes", "issuer", "dpop", "allowPrivateNetwork", "store"];
 
 /** What `auth` of an entry may say, by its type. */
-export const AUTH_KEYS: Readonly<Record<string, readonly string[]>> = {
+const AUTH_KEYS: Readonly<Record<string, readonly string[]>> = {
   bearer: ["type", "token"],
   clientCredentials: [...COMMON, "clientId", "clientSecret", "privateKey", "privateKeyFile", "algorithm"],
   oauth: [...COMMON, "clientId", "clientSecret", "clientMetadataUrl", "clientName", "redirectUrl", "timeoutMs"],
@@ -54,7 +55,7 @@ async function make(context: EntryContext, path: KeyPath, parts: Parts): Promise
       if (privateKeyFile !== undefined) {
         const file = textAt(context, path, parts, "privateKeyFile");
         options.privateKey = await readSmall(resolve(folder, file)).catch((cause: unknown) => {
-          const reason = cause instanceof Error ? cause.message : String(cause);
+          const reason = messageOf(cause);
           throw configError(
             document,
             [...path, "privateKeyFile"],

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../client.ts";
+import { CHOICES } from "../options.ts";
 import { loadConfig, type ParseOptions, parseConfig } from "./index.ts";
 import { ALL_KEYS, TOP_FOREIGN, TOP_KEYS } from "./keys.ts";
 
@@ -390,6 +391,9 @@ describe("the published JSON Schema of the file", () => {
     const schema = await load();
     expect(Object.keys(schema.$defs.server.properties)).toEqual(expect.arrayContaining(ALL_KEYS));
     expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining([...TOP_KEYS, ...TOP_FOREIGN]));
+  });
+  it.each(Object.entries(CHOICES))("offers the words of %s that the program takes", async (key, words) => {
+    expect((await load()).properties[key].enum).toEqual(words);
   });
 });
 

@@ -1,8 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import type { OnAuthorize } from "../auth/index.ts";
 import { expectText } from "../expect.ts";
+import { CHOICES } from "../options.ts";
 import type { ClientOptions } from "../types/client.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { type ConfigDocument, checkKey, configError, type KeyPath, parseDocumentText, pathText } from "./document.ts";
@@ -22,6 +24,7 @@ export interface ConfigOptions {
   readonly onAuthorize?: OnAuthorize | false;
 }
 
+/** Where a configuration's text comes from. */
 export interface ParseOptions extends ConfigOptions {
   /** Path of the file, for messages and relative paths. Default `tenon.json` in the current folder. */
   readonly file?: string;
@@ -33,20 +36,15 @@ const OPTIONS = ["env", "input", "workspaceFolder", "onAuthorize"];
 
 /** A configuration ready for `createClient`. */
 export interface Config {
+  /** The servers of the file that are switched on. */
   readonly servers: Record<string, ServerConfig>;
   /** Names of servers that are switched off in the file. */
   readonly disabled: readonly string[];
   /** `servers` and everything else the file says to `createClient`: `createClient({ ...config.client, elicitation })`. */
-  readonly client: Pick<ClientOptions, "servers" | "pin" | "naming" | "toolErrors" | "logLevel">;
+  readonly client: Pick<ClientOptions, "servers" | "pin" | keyof typeof CHOICES>;
   /** What is not wrong but probably not meant, ready to show. */
   readonly warnings: readonly ConfigWarning[];
 }
-
-const CHOICES = {
-  naming: ["prefixed", "plain"],
-  toolErrors: ["return", "throw"],
-  logLevel: ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"],
-} as const;
 
 function readInputs(document: ConfigDocument, value: unknown): Map<string, ConfigInput> {
   const inputs = new Map<string, ConfigInput>();
@@ -213,7 +211,7 @@ export async function loadConfig(path: string, options: ConfigOptions = {}): Pro
   try {
     text = await readFile(path, "utf8");
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError(`the configuration ${path} cannot be read: ${reason}`, { code: "no_config", cause });
   }
   return parseConfig(text, { ...options, file: path });

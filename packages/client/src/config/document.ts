@@ -1,4 +1,5 @@
-import { ConfigError, didYouMean, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord, messageOf } from "@tenon/core";
+import { didYouMean, shownValue } from "@tenon/core/internal";
 import * as jsonc from "jsonc-parser";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 
@@ -142,7 +143,7 @@ function parseYaml(text: string, file: string): ConfigDocument {
   try {
     value = document.toJS({ maxAliasCount: 100 });
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw configError({ file, lineOf: () => 1 }, [], `is no YAML: ${reason}`, "invalid_config", cause);
   }
   return { file, value, lineOf: (path) => nearest(lines, path) };

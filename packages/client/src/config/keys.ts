@@ -1,16 +1,7 @@
-import { SERVER_KEYS } from "../options.ts";
+import { CHOICES, SERVER_OPTIONS } from "../options.ts";
 
 /** Top level: read here. */
-export const TOP_KEYS = [
-  "$schema",
-  "mcpServers",
-  "servers",
-  "inputs",
-  "pin",
-  "naming",
-  "toolErrors",
-  "logLevel",
-] as const;
+export const TOP_KEYS = ["$schema", "mcpServers", "servers", "inputs", "pin", ...Object.keys(CHOICES)];
 /** Top level: other programs' parts of the same file, and the parts that serve tools instead of reaching them. */
 export const TOP_FOREIGN = [
   "server",
@@ -62,8 +53,8 @@ export const SELECTING: Readonly<Record<string, "include" | "exclude">> = {
 };
 
 /** The options of `createClient` an entry may give, by kind. `transport` is a function there and a word here. */
-export const URL_KEYS = SERVER_KEYS.url;
-export const COMMAND_KEYS = SERVER_KEYS.command;
+export const URL_KEYS = Object.keys(SERVER_OPTIONS.url);
+export const COMMAND_KEYS = Object.keys(SERVER_OPTIONS.command);
 
 /** Everything an entry may contain without a warning. */
 export const ALL_KEYS = [

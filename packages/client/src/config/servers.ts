@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { ConfigError, didYouMean, isRecord, shownValue, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, messageOf, TenonError } from "@tenon/core";
+import { didYouMean, shownValue } from "@tenon/core/internal";
 import type { OnAuthorize } from "../auth/index.ts";
 import { checkServer } from "../options.ts";
 import type { ServerConfig } from "../types/servers.ts";
@@ -119,7 +120,7 @@ async function fromEnvFile(
       Object.entries(parsed).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),
     );
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw configError(document, path, `names a file that cannot be read: ${reason}`, "invalid_config", cause);
   }
 }
@@ -144,7 +145,7 @@ async function processParts(
   const own = entry.env === undefined ? {} : texts(context, [...path, "env"], entry.env);
   const env = { ...file, ...own };
   return {
-    ...(args !== undefined && { args: (args as unknown[]).map(String) }), // looked at above
+    ...(args !== undefined && { args: args.map(String) }),
     ...(Object.keys(env).length > 0 && { env }),
     ...(typeof cwd === "string" && { cwd: resolve(folder, cwd) }),
   };
@@ -196,7 +197,8 @@ export async function readServer(
   if (timeout !== undefined) config.timeoutMs ??= timeout;
   const where = pathText(path);
   try {
-    checkServer(config as unknown as ServerConfig, where); // that it is one is what is checked
+    checkServer(config, where);
+    return config;
   } catch (cause) {
     if (!(cause instanceof TenonError)) throw cause;
     const [key] = /^\w+/.exec(cause.message.slice(where.length + 1)) ?? [];
@@ -204,7 +206,6 @@ export async function readServer(
     const data = { file: document.file, line, key: where };
     throw new ConfigError(`${document.file}:${line}: ${cause.message}`, { code: cause.code, data, cause });
   }
-  return config as unknown as ServerConfig; // checked above
 }
 
 /** The folder relative paths of a file start from. */

@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
-import { didYouMean, isRecord } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import { type ConfigDocument, configError, type KeyPath } from "./document.ts";
 
 /** Something a configuration asks the person for, as VS Code writes it. */

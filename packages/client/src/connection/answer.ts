@@ -176,7 +176,7 @@ export function ask(options: AskOptions): Promise<{ head: Head; answer: Response
     };
     const path = url.pathname + url.search;
     dispatcher.dispatch(
-      { origin: url.origin, path, method: method as Dispatcher.HttpMethod, headers, body: body ?? null }, // the SDK's methods
+      { origin: url.origin, path, method, headers, body: body ?? null },
       {
         onRequestStart: (controller) => {
           flow = controller;

@@ -3,7 +3,8 @@ import {
   type ElicitRequest,
   type ElicitResult,
   type LoggingLevel,
-  type LoggingMessageNotificationParams,
+  type NotificationMethod,
+  type NotificationTypeMap,
   Client as SdkClient,
   type StreamableHTTPClientTransport,
   type Transport,
@@ -28,6 +29,13 @@ const NEVER_MS = 2 ** 31 - 1;
 /** How long calls wait for a stream to be asked for, and then for its head: some servers send none before they say something. */
 const STREAM_WAIT_MS = { sent: 5_000, answered: 1_000 };
 
+/** Told of a notification of one kind, with the call it belongs to where that is known. */
+export type Notifications = {
+  readonly [M in NotificationMethod]?:
+    | ((server: string, params: NotificationTypeMap[M]["params"], call: ActiveCall | undefined) => void)
+    | undefined;
+};
+
 /** What every connection of a client needs from it. */
 export interface ConnectionHooks {
   readonly info: { name: string; version: string };
@@ -38,13 +46,10 @@ export interface ConnectionHooks {
   readonly pools: Pools;
   /** A line that a child process wrote to its standard error. Left out: it goes to the one of this process. */
   readonly onStderr?: ((server: string, line: string) => void) | undefined;
-  /** A server says that its tools changed. */
-  onCatalogChanged(server: string): void;
-  /** A server says that a person is done with an address it had asked them to visit; `params` is unchecked. */
-  onVisited(server: string, params: unknown): void;
+  /** What a server's notifications lead to, by their method: only these are listened for. */
+  readonly notifications: Notifications;
   /** Further kinds of requests this client answers. */
   readonly peers: PeerAnswers;
-  onLog(server: string, message: LoggingMessageNotificationParams, call: ActiveCall | undefined): void;
   /** A question a legacy server asks inside a call; `call` is absent when several are in flight. */
   onQuestion(
     server: string,
@@ -138,17 +143,13 @@ export class Connection {
     };
     // errors that matter also reject the request they belong to
     this.sdk.onerror = () => {};
-    this.sdk.setNotificationHandler("notifications/message", (message) =>
-      hooks.onLog(server, message.params, this.#callOfEvent()),
-    );
-    this.sdk.setNotificationHandler("notifications/tools/list_changed", () => {
-      this.#onToolsChanged?.();
-      hooks.onCatalogChanged(server);
-    });
+    for (const [method, tell] of Object.entries(hooks.notifications)) {
+      this.sdk.setNotificationHandler(method as NotificationMethod, ({ params }) => {
+        if (method === "notifications/tools/list_changed") this.#onToolsChanged?.();
+        tell?.(server, params as never, this.#callOfEvent()); // the params of this method: the table says so
+      });
+    }
     if (hooks.elicitation) {
-      this.sdk.setNotificationHandler("notifications/elicitation/complete", ({ params }) =>
-        hooks.onVisited(server, params),
-      );
       this.sdk.setRequestHandler("elicitation/create", (request, ctx) => {
         const call = currentExchange()?.call;
         return hooks.onQuestion(server, request.params, call ? [call] : [...this.calls], ctx.mcpReq.signal);

@@ -6,7 +6,7 @@ import {
   SdkHttpError,
   ProtocolError as SdkProtocolError,
 } from "@modelcontextprotocol/client";
-import { AuthError, ConnectionError, isRecord, ProtocolError, TenonError } from "@tenon/core";
+import { AuthError, ConnectionError, isRecord, messageOf, ProtocolError, TenonError } from "@tenon/core";
 import { StreamEndedError } from "./transport.ts";
 import { unreadableReason } from "./unreadable.ts";
 
@@ -184,7 +184,7 @@ function httpFailure(target: Target, error: SdkHttpError): Failure {
     const code = status === 401 ? "unauthorized" : "forbidden";
     const todo =
       status === 401
-        ? "configure auth for the server (@tenon/client/auth), or a valid credential in its headers"
+        ? "give the server `auth`, such as bearer(token) or oauth() of @tenon/client/auth, or a credential in its `headers`"
         : "use a credential with more rights";
     const message = `server "${server}" (${place}) refused ${what} with HTTP ${status}: ${todo}`;
     return { error: new AuthError(message, { ...notRun, code }), ran: "no", dead: false };
@@ -233,7 +233,7 @@ export function classify(thrown: unknown, target: Target): Failure {
       ? lost(target, thrown.message, thrown)
       : badAnswer(target, `its stream ended after an event that could not be read (${thrown.unreadable})`, thrown);
   }
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = messageOf(thrown);
   if (SdkError.isInstance(thrown)) {
     switch (thrown.code) {
       case SdkErrorCode.NotConnected:

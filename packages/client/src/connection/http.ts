@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { ConnectionError, ProtocolError } from "@tenon/core";
+import { ConnectionError, messageOf, ProtocolError } from "@tenon/core";
 import { IdentityChanged, refusalOf } from "../auth/refusal.ts";
 import type { AuthSession, Credential } from "../auth/types.ts";
 import type { HttpServerConfig } from "../types/servers.ts";
@@ -173,7 +173,8 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
     }
     const stream =
       answered.head.headers["content-type"]?.toString().toLowerCase().startsWith("text/event-stream") === true;
-    if (exchange && method === "POST") exchange.streaming = stream;
+    // of a 202 the SDK reads nothing, whatever it says it is
+    if (exchange && method === "POST") exchange.streaming = stream && answered.head.status !== 202;
     return { ...answered, ...(identity && { token: credential?.token ?? "" }) };
   };
 
@@ -213,7 +214,7 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
 }
 
 function proxyError(server: string, proxy: string, cause: unknown, maybeExecuted: boolean): ConnectionError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = messageOf(cause);
   return new ConnectionError(
     `server "${server}" cannot be reached through the proxy ${proxy}: ${reason}. Check HTTPS_PROXY, HTTP_PROXY and ` +
       "NO_PROXY of this process",

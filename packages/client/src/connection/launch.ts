@@ -1,5 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
-import { ConfigError, checkOptions, isRecord, shownValue, visibleText } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, shownValue, visibleText } from "@tenon/core/internal";
 import { expectText } from "../expect.ts";
 import type { StdioServerConfig } from "../types/servers.ts";
 
@@ -17,8 +18,11 @@ export interface Mount {
 export interface Sandbox {
   /** Name or number; without a container the process is started through `sudo -n`. */
   readonly user?: string;
+  /** Starts it in a container of this program. */
   readonly container?: "docker" | "podman";
+  /** The container's image; needed with `container`. */
   readonly image?: string;
+  /** Directories the container sees. Default: none. */
   readonly mounts?: readonly Mount[];
   /** The container's network; default `"none"`. */
   readonly network?: string;

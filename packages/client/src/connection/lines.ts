@@ -1,4 +1,5 @@
 import { type JSONRPCMessage, parseJSONRPCMessage, ReadBuffer } from "@modelcontextprotocol/client";
+import { messageOf } from "@tenon/core";
 import { IdScanner } from "./id-scanner.ts";
 import { fromBrokenText, readable } from "./unreadable.ts";
 
@@ -61,7 +62,7 @@ export class LineBuffer extends ReadBuffer {
         message = JSON.parse(text);
       } catch (error) {
         // words between the messages are no reason to stop
-        message = fromBrokenText(text, error instanceof Error ? error.message : String(error));
+        message = fromBrokenText(text, messageOf(error));
         if (message === undefined) continue;
       }
       // what is JSON but no message is reported by the SDK

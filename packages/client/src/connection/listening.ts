@@ -6,27 +6,13 @@ import {
   ProtocolError as SdkProtocolError,
 } from "@modelcontextprotocol/client";
 import { withExchange } from "./exchange.ts";
+import { backoff } from "./time.ts";
 
 const ACK_MS = 5_000;
-const FIRST_WAIT_MS = 250;
-const MAX_WAIT_MS = 30_000;
+/** The waits before a stream is asked for again, in milliseconds. */
+const WAITS = { firstMs: 250, mostMs: 30_000 };
 /** A stream that lived this long was no failure. */
 const GOOD_MS = 10_000;
-
-/** Waits that grow from one failure to the next, up to half a minute, each a little different. */
-export function backoff(): { next(): number; reset(): void } {
-  let wait = FIRST_WAIT_MS;
-  return {
-    next: () => {
-      const now = wait * (0.75 + Math.random() / 2);
-      wait = Math.min(MAX_WAIT_MS, wait * 2);
-      return now;
-    },
-    reset: () => {
-      wait = FIRST_WAIT_MS;
-    },
-  };
-}
 
 /** Whether a server will never give a stream, so that asking again is of no use. */
 function isRefusal(error: unknown): boolean {
@@ -42,7 +28,7 @@ function isRefusal(error: unknown): boolean {
  * @param onReopened called when a stream is open again after one that was cut: a change may have been missed
  */
 export function keepListening(sdk: SdkClient, onReopened: () => void): () => void {
-  const waits = backoff();
+  const waits = backoff(WAITS);
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let first = true;
@@ -82,7 +68,7 @@ export function keepStream(
   reopen: () => Promise<void>,
   onReopened: () => void,
 ): { changed(open: number): void; readonly alone: boolean; stop(): void } {
-  const waits = backoff();
+  const waits = backoff(WAITS);
   let timer: NodeJS.Timeout | undefined;
   let lost = false;
   let stopped = false;

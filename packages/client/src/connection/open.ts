@@ -34,7 +34,7 @@ function nextWay(error: unknown, config: ServerConfig, tried: readonly Way[]): W
 }
 
 /** The authorisation of a server's requests, and who they are made for at the moment. */
-export interface Identified {
+interface Identified {
   readonly session: AuthSession;
   identify(): Promise<string>;
 }

@@ -1,6 +1,7 @@
+import { isLoopback } from "@tenon/core";
 import { Agent, buildConnector, type Dispatcher, ProxyAgent } from "undici";
 import type { HttpServerConfig } from "../types/servers.ts";
-import { isLoopback, proxyFor } from "./proxy.ts";
+import { proxyFor } from "./proxy.ts";
 
 /** How requests reach one server. */
 export interface Route {

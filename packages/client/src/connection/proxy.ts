@@ -1,11 +1,5 @@
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Whether a host name is this machine; such servers are never asked for through a proxy. */
-export function isLoopback(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
-  return host === "localhost" || host.endsWith(".localhost") || host === "::1" || /^127(\.\d+){3}$/.test(host);
-}
-
 function excluded({ hostname, port, protocol }: URL, list: string): boolean {
   const host = hostname.toLowerCase();
   const actual = port || (protocol === "https:" ? "443" : "80");

@@ -32,6 +32,27 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
+/** Waits that grow from one failure to the next, in milliseconds: each about twice the last, none above `mostMs`. */
+export interface Backoff {
+  next(): number;
+  reset(): void;
+}
+
+/** A quarter more or less each time, so that those who failed together do not come back together. */
+export function backoff({ firstMs, mostMs }: { firstMs: number; mostMs: number }): Backoff {
+  let wait = firstMs;
+  return {
+    next: () => {
+      const now = Math.min(mostMs, wait * (0.75 + Math.random() / 2));
+      wait = Math.min(mostMs, wait * 2);
+      return now;
+    },
+    reset: () => {
+      wait = firstMs;
+    },
+  };
+}
+
 /** The milliseconds of a `Retry-After` header: seconds, or a date. Undefined when there is none or it is neither. */
 export function retryAfterMs(header: string | string[] | undefined, now = Date.now()): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim();

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { isRecord } from "@tenon/core";
+import { isRecord, messageOf } from "@tenon/core";
 import { IdScanner } from "./id-scanner.ts";
 
 const INTERNAL_ERROR = -32_603;
@@ -92,7 +92,7 @@ export function readBody(text: string): unknown {
   try {
     body = JSON.parse(text.replace(/^\ufeff/, ""));
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = messageOf(error);
     throw new SyntaxError(
       text === "" ? "its body is empty" : `its body is no JSON (${problem}): ${text.slice(0, MAX_SHOWN)}`,
     );
@@ -122,7 +122,7 @@ export function readableEvent(event: Buffer): Buffer {
     if (!Array.isArray(parsed) && messages[0] === parsed) return event;
     fixed = messages;
   } catch (error) {
-    const answer = fromBrokenText(given, error instanceof Error ? error.message : String(error));
+    const answer = fromBrokenText(given, messageOf(error));
     if (!answer) return event;
     fixed = [answer];
   }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DiscoverResult } from "@modelcontextprotocol/client";
+import { keepNewest } from "@tenon/core";
 import type { ServerConfig } from "../types/servers.ts";
 
 /** What is known about an endpoint before it is asked: which revision, or transport, it speaks. */
@@ -48,11 +49,9 @@ export function remember(endpoint: string | undefined, verdict: Verdict): void {
   if (endpoint === undefined) return;
   const given = verdict.kind === "modern" ? verdict.discover.ttlMs : KEEP_MS;
   const ttlMs = typeof given === "number" ? given : 0;
-  const [oldest] = kept.keys();
-  if (kept.size >= MAX_KEPT && oldest !== undefined) kept.delete(oldest);
   kept.delete(endpoint);
   if (verdict.kind === "modern" && JSON.stringify(verdict.discover).length > MAX_DISCOVER) return;
-  if (ttlMs > 0) kept.set(endpoint, { verdict, until: Date.now() + Math.min(ttlMs, KEEP_MS) });
+  if (ttlMs > 0) keepNewest(kept, endpoint, { verdict, until: Date.now() + Math.min(ttlMs, KEEP_MS) }, MAX_KEPT);
 }
 
 /** Forgets what did not prove true. */

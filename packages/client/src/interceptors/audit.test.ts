@@ -1,4 +1,4 @@
-import { digest } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 import { describe, expect, it, vi } from "vitest";
 import { modern } from "../../test/servers.ts";
 import { clientOf, shop } from "../../test/shop.ts";
@@ -73,7 +73,7 @@ describe("audit", () => {
     await clientOf("http://127.0.0.1:9", { interceptors: [audit({ sink }), bug] })
       .callTool("s", "t")
       .catch(() => {});
-    const again = retry({ attempts: 2, initialDelayMs: 1, maxDelayMs: 2 });
+    const again = retry({ maxAttempts: 2, initialDelayMs: 1, maxDelayMs: 2 });
     await clientOf("http://127.0.0.1:9", { interceptors: [again, audit({ sink })] })
       .callTool("s", "t")
       .catch(() => {});
@@ -104,7 +104,7 @@ describe("audit", () => {
       clientOf(url, { interceptors: [audit({ sink }), hang] }).callTool("s", "t", {}, { signal }),
     ).rejects.toMatchObject({ code: "cancelled" });
     await vi.waitFor(() => expect(outcomes()).toMatchObject([{ outcome: "error", error: { code: "cancelled" } }]));
-    const limited = clientOf(url, { interceptors: [timeout({ defaultMs: 30 }), audit({ sink }), hang] });
+    const limited = clientOf(url, { interceptors: [timeout({ timeoutMs: 30 }), audit({ sink }), hang] });
     await expect(limited.callTool("s", "t")).rejects.toMatchObject({ code: "timeout" });
     await vi.waitFor(() => expect(outcomes()).toHaveLength(2));
   });

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, digest, ExecutionError, type SerializedError, serializeError } from "@tenon/core";
+import { ConfigError, ExecutionError, messageOf, type SerializedError, serializeError } from "@tenon/core";
+import { checkOptions, digest } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
@@ -47,6 +48,7 @@ export type AuditSink =
 
 /** How calls are written down. */
 export interface AuditOptions {
+  /** Gets the entries and writes them down; what it returns is awaited. */
   sink: AuditSink;
   /** Whether a call whose intent cannot be written is refused (default) or sent all the same. */
   failClosed?: boolean;
@@ -61,7 +63,7 @@ export interface AuditOptions {
 }
 
 function toStderr(error: unknown, entry: AuditIntent | AuditOutcome): void {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   process.stderr.write(`tenon: an audit entry could not be written (${reason}): ${JSON.stringify(entry)}\n`);
 }
 

@@ -1,6 +1,8 @@
-import { ConfigError, checkOptions, digest, JsonError, META, TenonError } from "@tenon/core";
+import { ConfigError, META, TenonError } from "@tenon/core";
+import { checkOptions, digest, JsonError } from "@tenon/core/internal";
 import { clientOf, hasAsked, principalOf } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
+import { Shelf } from "../catalog/shelf.ts";
 import type { ToolCallRequest, ToolResult } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";
@@ -49,53 +51,6 @@ async function isReadOnly(request: ToolCallRequest): Promise<boolean> {
   return tool?.annotations.readOnlyHint === true;
 }
 
-interface Kept {
-  readonly json: string;
-  readonly until: number;
-}
-
-/** Kept results in order of last use, bounded in number and size. */
-class Shelf {
-  readonly #kept = new Map<string, Kept>();
-  readonly #maxEntries: number;
-  readonly #maxChars: number;
-  #chars = 0;
-
-  constructor(maxEntries: number, maxChars: number) {
-    this.#maxEntries = maxEntries;
-    this.#maxChars = maxChars;
-  }
-
-  get(place: string): string | undefined {
-    const found = this.#kept.get(place);
-    if (!found) return undefined;
-    this.#drop(place);
-    if (found.until <= performance.now()) return undefined;
-    this.#put(place, found);
-    return found.json;
-  }
-
-  set(place: string, json: string, ttlMs: number): void {
-    if (json.length > this.#maxChars / 4) return;
-    this.#drop(place);
-    this.#put(place, { json, until: performance.now() + ttlMs });
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= this.#maxEntries && this.#chars <= this.#maxChars) break;
-      this.#drop(oldest);
-    }
-  }
-
-  #put(place: string, kept: Kept): void {
-    this.#kept.set(place, kept);
-    this.#chars += kept.json.length;
-  }
-
-  #drop(place: string): void {
-    this.#chars -= this.#kept.get(place)?.json.length ?? 0;
-    this.#kept.delete(place);
-  }
-}
-
 /** A result of one's own from its JSON, so that nobody can change what others get. */
 function revive(json: string): ToolResult {
   const result = JSON.parse(json) as ToolResult; // written from one below
@@ -125,7 +80,8 @@ export function cache(options: CacheOptions): AnyInterceptor {
       { code: "invalid_option" },
     );
   }
-  const shelf = new Shelf(maxEntries, maxChars);
+  /** Results as JSON. */
+  const shelf = new Shelf<string>(maxEntries, maxChars);
   /** Calls under way; each ends with the JSON of its result where others may have it. */
   const flights = new Map<string, Promise<string | undefined>>();
 
@@ -156,7 +112,8 @@ export function cache(options: CacheOptions): AnyInterceptor {
       const outcome = await next(request);
       const keep = isToolResult(outcome) && !outcome.isError && !hasAsked(request.runtime);
       const json = keep ? JSON.stringify(outcome) : undefined;
-      if (json !== undefined) shelf.set(place, json, ttlMs);
+      // one result must not take the place of all others
+      if (json !== undefined && json.length <= maxChars / 4) shelf.set(place, json, json.length, ttlMs);
       land(json);
       return outcome;
     } catch (error) {

@@ -2,11 +2,10 @@ export {
   type AuditIntent,
   type AuditOptions,
   type AuditOutcome,
-  type AuditSink,
   audit,
 } from "./audit.ts";
 export { type CacheOptions, cache } from "./cache.ts";
-export { type InjectArgsOptions, type InjectedValue, injectArgs } from "./inject-args.ts";
+export { type InjectArgsOptions, injectArgs } from "./inject-args.ts";
 export { type CallLine, type LogOptions, log } from "./log.ts";
 export { type RateLimitOptions, rateLimit } from "./rate-limit.ts";
 export { type RedactOptions, redact } from "./redact.ts";

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord, type JsonObject } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types/calls.ts";
 import type { Next, RuntimeInterceptor } from "../types/interceptors.ts";
 import { forRuntime, noteFactory } from "./general.ts";

@@ -11,7 +11,7 @@ describe("the interceptors of the package", () => {
       log(),
       retry(),
       rateLimit({ limit: 1, windowMs: 1 }),
-      timeout({ defaultMs: 1 }),
+      timeout({ timeoutMs: 1 }),
       cache({ ttlMs: 1 }),
       redact(),
     ];

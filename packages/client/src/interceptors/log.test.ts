@@ -9,7 +9,7 @@ describe("log", () => {
   it("writes one line per call, however it ends, without arguments or messages", async () => {
     const lines: CallLine[] = [];
     const server = await shop({ t: {}, bad: { work: () => ({ isError: true }) } });
-    const client = clientOf(server.url, { interceptors: [log({ write: (line) => lines.push(line) })] });
+    const client = clientOf(server.url, { interceptors: [log({ sink: (line) => lines.push(line) })] });
     await client.callTool("s", "t", { password: "hunter2" });
     await client.callTool("s", "bad");
     await client.callTool("s", "nope", { password: "hunter2" }).catch(() => {});
@@ -25,7 +25,7 @@ describe("log", () => {
     const lines: CallLine[] = [];
     const server = await shop({ t: {} });
     const write = (line: CallLine) => lines.push(line);
-    const client = clientOf(server.url, { interceptors: [log({ write, args: redactor() })] });
+    const client = clientOf(server.url, { interceptors: [log({ sink: write, args: redactor() })] });
     await client.callTool("s", "t", { id: "A", password: "hunter2" });
     expect(lines[0]?.args).toEqual({ id: "A", password: "[redacted]" });
   });
@@ -35,12 +35,12 @@ describe("log", () => {
     const write = (line: CallLine) => lines.push(line);
     const bug: Interceptor = () => Promise.reject(new TypeError("bug"));
     await expect(
-      clientOf("http://127.0.0.1:9", { interceptors: [log({ write }), bug] }).callTool("s", "t"),
+      clientOf("http://127.0.0.1:9", { interceptors: [log({ sink: write }), bug] }).callTool("s", "t"),
     ).rejects.toThrow("bug");
     const message: Interceptor<ToolRuntime, "message"> = async () => "message";
     const client = createClient({
       servers: { s: { url: "http://127.0.0.1:9" } },
-      interceptors: [log({ write }), message],
+      interceptors: [log({ sink: write }), message],
     });
     await client.callTool("s", "t");
     expect(lines.map(({ outcome, code }) => [outcome, code])).toEqual([
@@ -54,7 +54,9 @@ describe("log", () => {
     const write = () => {
       throw new Error("disk full");
     };
-    expect((await clientOf(server.url, { interceptors: [log({ write })] }).callTool("s", "t")).isError).toBe(false);
-    expect(() => log({ write: "file" as never })).toThrow("must be a function");
+    expect((await clientOf(server.url, { interceptors: [log({ sink: write })] }).callTool("s", "t")).isError).toBe(
+      false,
+    );
+    expect(() => log({ sink: "file" as never })).toThrow("must be a function");
   });
 });

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, serializeError } from "@tenon/core";
+import { ConfigError, serializeError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
 import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
@@ -27,8 +28,8 @@ export interface CallLine {
 
 /** Where the lines go. */
 export interface LogOptions {
-  /** Default: as JSON to stderr. One that throws is reported on stderr; the call goes on. */
-  write?: (line: CallLine) => void;
+  /** Gets each line. Default: as JSON to stderr. One that throws is reported on stderr; the call goes on. */
+  sink?: (line: CallLine) => void;
   /** What of the arguments is written. Default nothing, since they may hold secrets; `redactor(rules)` fits here. */
   args?: (args: ToolCallRequest["args"]) => unknown;
 }
@@ -41,12 +42,12 @@ function toStderr(line: CallLine): void {
  * Writes one structured line per call, however it ends. Neither arguments nor messages of errors are in it.
  *
  * @throws ConfigError `unknown_option`
- * @example createClient({ servers, interceptors: [log({ write: (line) => logger.info(line, "tool call") })] })
+ * @example createClient({ servers, interceptors: [log({ sink: (line) => logger.info(line, "tool call") })] })
  */
 export function log(options: LogOptions = {}): AnyInterceptor {
-  checkOptions(options, ["write", "args"], "log(options)");
-  const { write = toStderr, args } = options;
-  for (const [name, value] of Object.entries({ write, ...(args && { args }) })) {
+  checkOptions(options, ["sink", "args"], "log(options)");
+  const { sink = toStderr, args } = options;
+  for (const [name, value] of Object.entries({ sink, ...(args && { args }) })) {
     if (typeof value === "function") continue;
     throw new ConfigError(`log(options).${name} must be a function, got ${typeof value}`, { code: "invalid_option" });
   }
@@ -59,7 +60,7 @@ export function log(options: LogOptions = {}): AnyInterceptor {
       const ms = Math.round(performance.now() - started);
       try {
         const shown = args ? { args: args(request.args) } : {};
-        write(Object.freeze({ at, server, tool, callId, ms, outcome, ...(code !== undefined && { code }), ...shown }));
+        sink(Object.freeze({ at, server, tool, callId, ms, outcome, ...(code !== undefined && { code }), ...shown }));
       } catch (error) {
         process.stderr.write(`tenon: a log line of ${callId} could not be written: ${String(error)}\n`);
       }

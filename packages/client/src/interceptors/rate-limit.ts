@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError, checkOptions, ExecutionError } from "@tenon/core";
+import { ConfigError, ExecutionError, keepNewest } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { cancelled } from "../connection/deadline.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
@@ -57,7 +58,6 @@ export function rateLimit(options: RateLimitOptions): AnyInterceptor {
   }
   const keyOf = typeof per === "function" ? per : KEYS[per];
   const cost = windowMs / limit;
-  // insertion order is order of last use: an entry is set again with each call
   const free = new Map<string, number>();
 
   return general(async (request, next) => {
@@ -66,14 +66,7 @@ export function rateLimit(options: RateLimitOptions): AnyInterceptor {
     const until = Math.max(free.get(key) ?? now, now) + cost;
     const wait = Math.ceil(until - now - windowMs - cost * 1e-3);
     if (wait > maxWaitMs) throw refused(request, wait, limit, windowMs);
-    free.delete(key);
-    free.set(key, until);
-    if (free.size > maxKeys) {
-      for (const oldest of free.keys()) {
-        free.delete(oldest);
-        break;
-      }
-    }
+    keepNewest(free, key, until, maxKeys);
     if (wait > 0) {
       const { signal, server, name } = request;
       const waited = await sleep(wait, true, { signal }).catch(() => false);

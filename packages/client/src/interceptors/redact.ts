@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, deserializeError, TenonError } from "@tenon/core";
+import { ConfigError, deserializeError, TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { isToolResult } from "../call/results.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";

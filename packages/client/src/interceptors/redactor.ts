@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 
 /** Kinds of personal or secret text that are found by their shape. */
 const SHAPES = {

@@ -51,7 +51,9 @@ describe("retry", () => {
       sent++;
       return next(request);
     };
-    const client = clientOf(server.url, { interceptors: [retry({ ...quick, attempts: 4 }), count, failing(9, error)] });
+    const client = clientOf(server.url, {
+      interceptors: [retry({ ...quick, maxAttempts: 4 }), count, failing(9, error)],
+    });
     await expect(client.callTool("s", "t")).rejects.toBe(error);
     expect(sent).toBe(4);
   });
@@ -105,7 +107,7 @@ describe("retry", () => {
   });
 
   it("refuses numbers that make no sense", () => {
-    expect(() => retry({ attempts: 0 })).toThrow("positive");
-    expect(() => retry({ atempts: 2 } as object)).toThrow('did you mean "attempts"');
+    expect(() => retry({ maxAttempts: 0 })).toThrow("positive");
+    expect(() => retry({ maxAtempts: 2 } as object)).toThrow('did you mean "maxAttempts"');
   });
 });

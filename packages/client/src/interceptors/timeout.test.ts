@@ -27,28 +27,28 @@ describe("timeout", () => {
 
   it("takes the limit of the server's tool before the tool's before the default", async () => {
     const server = await shop({ slow: { work: slow } });
-    const options = { defaultMs: 30_000, tools: { slow: 20_000, "s/slow": 100 } };
+    const options = { timeoutMs: 30_000, tools: { slow: 20_000, "s/slow": 100 } };
     const client = clientOf(server.url, { interceptors: [timeout(options)] });
     await expect(client.callTool("s", "slow")).rejects.toMatchObject({ data: { ms: 100 } });
-    const other = clientOf(server.url, { interceptors: [timeout({ defaultMs: 100 })] });
+    const other = clientOf(server.url, { interceptors: [timeout({ timeoutMs: 100 })] });
     await expect(other.callTool("s", "slow")).rejects.toMatchObject({ data: { ms: 100 } });
   });
 
   it("leaves the caller's own signal in force", async () => {
     const server = await shop({ slow: { work: slow } });
-    const client = clientOf(server.url, { interceptors: [timeout({ defaultMs: 60_000 })] });
+    const client = clientOf(server.url, { interceptors: [timeout({ timeoutMs: 60_000 })] });
     const call = client.callTool("s", "slow", {}, { signal: AbortSignal.timeout(200) });
     await expect(call).rejects.toMatchObject({ code: "cancelled" });
   });
 
   it("ends an interceptor that hangs inside", async () => {
     const hang: Interceptor = () => new Promise(() => {});
-    const client = clientOf("http://127.0.0.1:9", { interceptors: [timeout({ defaultMs: 50 }), hang] });
+    const client = clientOf("http://127.0.0.1:9", { interceptors: [timeout({ timeoutMs: 50 }), hang] });
     await expect(client.callTool("s", "t")).rejects.toMatchObject({ code: "timeout" });
   });
 
   it("refuses limits that make no sense", () => {
-    expect(() => timeout({ defaultMs: 0 })).toThrow("limit of defaultMs must be a positive number");
+    expect(() => timeout({ timeoutMs: 0 })).toThrow("limit of timeoutMs must be a positive number");
     expect(() => timeout({ tools: { t: Number.NaN } })).toThrow("limit of t must be");
   });
 });

@@ -1,4 +1,5 @@
-import { ConfigError, ConnectionError, checkOptions } from "@tenon/core";
+import { ConfigError, ConnectionError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";
@@ -6,7 +7,7 @@ import { general, noteFactory } from "./general.ts";
 /** How long calls may take, in milliseconds, with all that is inside: further interceptors, repetitions, questions. */
 export interface TimeoutOptions {
   /** For tools that `tools` does not name. Left out, those have no limit here. */
-  defaultMs?: number;
+  timeoutMs?: number;
   /** Per tool, by `"server/tool"` or by the tool's wire name. */
   tools?: Readonly<Record<string, number>>;
 }
@@ -24,12 +25,12 @@ function tookTooLong({ server, name }: ToolCallRequest, ms: number): ConnectionE
  * The client's own `timeoutMs` ends silence instead, and starts anew with each sign of life.
  *
  * @throws ConfigError for a limit that is not positive; the interceptor throws ConnectionError `timeout`
- * @example createClient({ servers, interceptors: [timeout({ defaultMs: 10_000, tools: { "order/export": 120_000 } })] })
+ * @example createClient({ servers, interceptors: [timeout({ timeoutMs: 10_000, tools: { "order/export": 120_000 } })] })
  */
 export function timeout(options: TimeoutOptions): AnyInterceptor {
-  checkOptions(options, ["defaultMs", "tools"], "timeout(options)");
-  const { defaultMs, tools = {} } = options;
-  for (const [name, ms] of Object.entries({ ...tools, ...(defaultMs !== undefined && { defaultMs }) })) {
+  checkOptions(options, ["timeoutMs", "tools"], "timeout(options)");
+  const { timeoutMs, tools = {} } = options;
+  for (const [name, ms] of Object.entries({ ...tools, ...(timeoutMs !== undefined && { timeoutMs }) })) {
     if (ms > 0 && ms < 2 ** 31) continue;
     throw new ConfigError(
       `timeout(options): the limit of ${name} must be a positive number of milliseconds, got ${ms}`,
@@ -41,7 +42,7 @@ export function timeout(options: TimeoutOptions): AnyInterceptor {
   const limits = new Map(Object.entries(tools));
 
   return general(async (request, next) => {
-    const ms = limits.get(`${request.server}/${request.name}`) ?? limits.get(request.name) ?? defaultMs;
+    const ms = limits.get(`${request.server}/${request.name}`) ?? limits.get(request.name) ?? timeoutMs;
     if (ms === undefined) return next(request);
     const ending = new AbortController();
     let timer: NodeJS.Timeout | undefined;
@@ -60,4 +61,4 @@ export function timeout(options: TimeoutOptions): AnyInterceptor {
   });
 }
 
-noteFactory(timeout, "timeout({ defaultMs: 20_000 })");
+noteFactory(timeout, "timeout({ timeoutMs: 20_000 })");

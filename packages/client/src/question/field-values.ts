@@ -1,4 +1,4 @@
-import { shownValue, testPattern } from "@tenon/core";
+import { shownValue, testPattern } from "@tenon/core/internal";
 import { expectList } from "../expect.ts";
 import type { Field, FieldOption } from "../types/questions.ts";
 
@@ -64,6 +64,12 @@ const FORMATS: Readonly<Record<string, { example: string; fits: (value: string) 
     },
   },
 };
+
+/** How a value of a text entry looks, where its format is one of the restricted schema's. */
+export function exampleOf(field: Field): string | undefined {
+  const format = field.kind === "text" ? field.format : undefined;
+  return format !== undefined && Object.hasOwn(FORMATS, format) ? FORMATS[format]?.example : undefined;
+}
 
 function textProblem(field: Field & { kind: "text" }, value: string): FieldProblem | undefined {
   const { minLength, maxLength, pattern, format } = field;

@@ -1,4 +1,5 @@
-import { isRecord, ProtocolError, shownValue } from "@tenon/core";
+import { isRecord, ProtocolError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { textAt } from "../catalog/pages.ts";
 import type { Field, FieldOption } from "../types/questions.ts";
 import { valueProblem } from "./field-values.ts";

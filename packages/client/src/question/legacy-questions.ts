@@ -4,7 +4,7 @@ import {
   ProtocolErrorCode,
   ProtocolError as SdkProtocolError,
 } from "@modelcontextprotocol/client";
-import { ProtocolError, TenonError } from "@tenon/core";
+import { messageOf, ProtocolError, TenonError } from "@tenon/core";
 import { noteAsked } from "../call/marks.ts";
 import { cancelled } from "../connection/deadline.ts";
 import type { ActiveCall } from "../connection/exchange.ts";
@@ -92,7 +92,7 @@ export async function answerLegacyQuestion(
     return await askHandler(elicitation, question, call?.source ?? { server }, until, onAbort);
   } catch (error) {
     // everything above throws Tenon's errors; the server learns the reason, the caller gets the error itself
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     if (error instanceof TenonError) call?.deadline.fail(error);
     throw new SdkProtocolError(ProtocolErrorCode.InvalidRequest, reason);
   } finally {

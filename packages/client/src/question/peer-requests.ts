@@ -4,7 +4,7 @@ import {
   type Client as SdkClient,
   ProtocolError as SdkProtocolError,
 } from "@modelcontextprotocol/client";
-import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, isRecord, messageOf, TenonError } from "@tenon/core";
 import { noteAsked } from "../call/marks.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
 import type { ActiveCall } from "../connection/exchange.ts";
@@ -53,7 +53,7 @@ async function bounded(
     return await withSignal(answer(params, { ...source, signal: until }), until, onAbort);
   } catch (cause) {
     if (cause instanceof TenonError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     const message = `the handler of ${method} threw on a request of server "${server}": ${reason}`;
     throw new ConfigError(message, { code: "handler_failed", server, maybeExecuted: true, cause });
   }

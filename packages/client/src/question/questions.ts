@@ -1,5 +1,6 @@
 import type { ElicitResult } from "@modelcontextprotocol/client";
-import { ConfigError, isRecord, type JsonObject, ProtocolError, shownValue, TenonError } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject, messageOf, ProtocolError, TenonError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { textAt } from "../catalog/pages.ts";
 import { withSignal } from "../connection/deadline.ts";
 import { checkQuestionUrl } from "../trust/url.ts";
@@ -139,7 +140,7 @@ async function runHandler(
     return await handler(question, { ...source, signal });
   } catch (cause) {
     if (cause instanceof TenonError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError(`the elicitation handler threw on a question of server "${source.server}": ${reason}`, {
       code: "handler_failed",
       server: source.server,

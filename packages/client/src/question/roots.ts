@@ -1,5 +1,6 @@
 import type { ListRootsResult, Root } from "@modelcontextprotocol/client";
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { EventSource } from "../types/events.ts";
 import type { Roots } from "../types/questions.ts";
 

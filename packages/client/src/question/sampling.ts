@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, ExecutionError, isRecord, ProtocolError } from "@tenon/core";
+import { ConfigError, ExecutionError, isRecord, ProtocolError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { EventSource } from "../types/events.ts";
 import type { ApprovedSampling, SamplingAnswer, SamplingHandler, SamplingRequest } from "../types/questions.ts";
 

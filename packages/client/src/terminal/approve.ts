@@ -1,4 +1,5 @@
 import { isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type Asking, framed, leaves, nextAnswer, onOneLine, shown } from "./asking.ts";
 import type { Decision } from "./texts.ts";
 
@@ -114,6 +115,7 @@ export async function approveInTerminal(
   asking: Asking,
   place: { readonly n?: number; readonly total?: number; readonly fixed?: readonly string[] } = {},
 ): Promise<TerminalDecision | undefined> {
+  checkOptions(place, ["n", "total", "fixed"], "approveInTerminal(action, asking, place)");
   const { lines, texts } = asking;
   const { n = 1, total = 1, fixed = [] } = place;
   lines.write(`\n┌ ${texts.approval(n, total, onOneLine(action.tool ?? action.name))}\n`);

@@ -1,6 +1,8 @@
 import type { Writable } from "node:stream";
+import { messageOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { parseFieldText } from "../question/field-text.ts";
-import { checkAnswer } from "../question/field-values.ts";
+import { checkAnswer, exampleOf } from "../question/field-values.ts";
 import type { ElicitationAnswer, ElicitationRequest, Field } from "../types/questions.ts";
 import { type Asking, framed, leaves, nextAnswer, onOneLine, shown } from "./asking.ts";
 import { openLines, type TerminalInput } from "./lines.ts";
@@ -38,10 +40,12 @@ function promptOf(texts: TerminalTexts, field: Field): string {
   return texts.fieldPrompt(title, hints.length > 0 ? ` (${hints.join("; ")})` : "");
 }
 
-/** The lines above an entry's prompt: its description and its choices. */
-function introduce(field: Field): string {
+/** The lines above an entry's prompt: its description, what its value looks like, and its choices. */
+function introduce(texts: TerminalTexts, field: Field): string {
   const lines: string[] = [];
   if (field.title !== undefined && field.description !== undefined) lines.push(framed(field.description));
+  const example = exampleOf(field);
+  if (example !== undefined) lines.push(`│   ${texts.example(example)}`);
   if (field.kind === "choice" || field.kind === "choices") {
     for (const [i, option] of field.options.entries()) lines.push(`│   ${i + 1}) ${onOneLine(option.title)}`);
   }
@@ -77,7 +81,7 @@ async function askForm(
   lines.write(`${framed(request.message)}\n`);
   const values: [string, string | number | boolean | string[]][] = [];
   for (const [index, field] of request.fields.entries()) {
-    lines.write(introduce(field));
+    lines.write(introduce(texts, field));
     if (index === 0) lines.write(`└ ${texts.leave}\n`);
     const filled = await fill(asking, field);
     if (filled === undefined) return undefined;
@@ -131,7 +135,7 @@ async function show({ lines, texts }: Asking, url: string, open: Opener): Promis
     lines.write(`${texts.opened}\n`);
   } catch (error) {
     // the person agreed and has the address: what is left is to say that they open it themselves
-    lines.write(`${texts.notOpened(onOneLine(error instanceof Error ? error.message : String(error)))}\n`);
+    lines.write(`${texts.notOpened(onOneLine(messageOf(error)))}\n`);
   }
 }
 
@@ -152,6 +156,7 @@ export async function askQuestion(
   return request.mode === "url" ? askUrl(asking, request, asking.open) : askForm(asking, request);
 }
 
+/** Where the terminal is, and how it speaks. */
 export interface AskInTerminalOptions {
   /** Default `process.stdin`. */
   readonly input?: TerminalInput;
@@ -169,6 +174,10 @@ export interface AskInTerminalOptions {
   readonly open?: Opener | false;
 }
 
+const OPTIONS = ["input", "output", "signal", "server", "language", "texts", "open"] as const satisfies ReadonlyArray<
+  keyof AskInTerminalOptions
+>;
+
 /** Questions that wait for the same input: a person answers one after the other. */
 const waiting = new WeakMap<TerminalInput, Promise<unknown>>();
 
@@ -178,12 +187,14 @@ const waiting = new WeakMap<TerminalInput, Promise<unknown>>();
  * reason. An address is shown with its site and opened only after a yes. `!decline` and `!cancel` leave a question; so does
  * the end of the input, as a cancel.
  *
+ * @throws ConfigError for an unknown option or text
  * @example createClient({ servers, elicitation: (question, { server, signal }) => askInTerminal(question, { server, signal }) })
  */
 export async function askInTerminal(
   request: ElicitationRequest,
   options: AskInTerminalOptions = {},
 ): Promise<ElicitationAnswer> {
+  checkOptions(options, OPTIONS, "askInTerminal(question, options)");
   const { input = process.stdin, output = process.stdout, open = openInBrowser, server, language } = options;
   const before = waiting.get(input);
   const ask = async (): Promise<ElicitationAnswer> => {

@@ -4,8 +4,11 @@ import type { TerminalTexts } from "./texts.ts";
 
 /** How the terminal asks a person: where to read and write, in which words, until when. */
 export interface Asking {
+  /** Where to read and write. */
   readonly lines: Lines;
+  /** In which words. */
   readonly texts: TerminalTexts;
+  /** Ends the question as cancelled. */
   readonly signal: AbortSignal;
   /** Called when the person types quit or exit at a question; it then stays open. Left out, these words mean nothing. */
   readonly leave?: () => void;

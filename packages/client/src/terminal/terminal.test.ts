@@ -67,6 +67,15 @@ describe("a form in the terminal", () => {
     expect(screen).toContain("Count (Enter: 3)> ");
     expect(screen).toContain("Note (Enter leaves it out)> ");
   });
+  it("shows what a date, a time or an address looks like before it is typed", async () => {
+    const due = { value: { type: "string", format: "date" } };
+    const { answer, screen } = await told(form(due, ["value"]), ["2026-07-28"]);
+    expect(answer).toEqual({ action: "accept", content: { value: "2026-07-28" } });
+    expect(screen).toContain("│   such as 2026-07-28\n");
+    expect((await told(form(due, ["value"]), ["2026-07-28"], { language: "zh" })).screen).toContain("例如 2026-07-28");
+    const note = form({ value: { type: "string", format: "something" } }, ["value"]);
+    expect((await told(note, ["x"])).screen).not.toContain("such as");
+  });
   it("asks again for what does not fit and says why", async () => {
     const request = form(
       { age: { type: "integer", title: "Age", minimum: 1 }, mail: { type: "string", format: "email" }, size },

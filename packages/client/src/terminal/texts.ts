@@ -1,4 +1,5 @@
-import { cleanText, shownValue } from "@tenon/core";
+import { cleanText } from "@tenon/core";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import type { FieldProblem } from "../question/field-values.ts";
 
 /** Languages the terminal speaks by itself. */
@@ -10,32 +11,53 @@ export interface TerminalTexts {
   readonly asks: (server: string) => string;
   /** How a question is left without an answer; `!decline` and `!cancel` are always understood. */
   readonly leave: string;
+  /** Where the answer to a question of one entry is typed. */
   readonly answerPrompt: string;
+  /** Where an entry is typed. */
   readonly fieldPrompt: (title: string, hint: string) => string;
+  /** Behind the title of a yes-or-no entry. */
   readonly yesNo: string;
   /** Behind the title of a list of choices. */
   readonly several: string;
+  /** Above the prompt of an entry with a form of its own, such as a date. */
+  readonly example: (example: string) => string;
   /** Behind the title of an entry that Enter leaves out. */
   readonly optional: string;
   /** Behind the title of an entry whose default Enter takes. */
   readonly initial: (value: string) => string;
+  /** A typed value does not fit. */
   readonly bad: (problem: string) => string;
+  /** A line is longer than a person would type. */
   readonly tooLong: (length: number, limit: number) => string;
   /** What is wrong with a typed value. */
   readonly problem: (problem: FieldProblem, given: unknown) => string;
+  /** Which site an address leads to. */
   readonly site: (display: string, punycode: string | undefined) => string;
+  /** The site's name mixes alphabets. */
   readonly mixedScripts: string;
+  /** Whether to open an address. */
   readonly openPrompt: string;
+  /** An address was opened. */
   readonly opened: string;
+  /** An address could not be opened. */
   readonly notOpened: (reason: string) => string;
+  /** The first line of a call that waits for a decision. */
   readonly approval: (n: number, total: number, tool: string) => string;
+  /** Above the arguments of such a call. */
   readonly arguments: string;
+  /** What each decision does. */
   readonly decisions: Readonly<Record<Decision, string>>;
+  /** Where the decision is typed. */
   readonly decisionPrompt: string;
+  /** What was typed is no decision here. */
   readonly unknownDecision: (word: string, allowed: string) => string;
+  /** Where an argument is typed anew. */
   readonly editPrompt: (name: string, value: string) => string;
+  /** Typed arguments cannot be read. */
   readonly badEdit: string;
+  /** The reason of a rejection where the person gives none. */
   readonly rejected: string;
+  /** The answer to the model where the person gives none. */
   readonly responded: string;
 }
 
@@ -51,6 +73,7 @@ const en: TerminalTexts = {
   fieldPrompt: (title, hint) => `${title}${hint}> `,
   yesNo: "yes/no",
   several: "one or more, separated by commas",
+  example: (example) => `such as ${example}`,
   optional: "Enter leaves it out",
   initial: (value) => `Enter: ${value}`,
   bad: (problem) => `The answer does not fit: ${problem}. Please answer again.`,
@@ -114,6 +137,7 @@ const zh: TerminalTexts = {
   fieldPrompt: (title, hint) => `${title}${hint}> `,
   yesNo: "是/否",
   several: "可多选，用逗号分隔",
+  example: (example) => `例如 ${example}`,
   optional: "回车跳过",
   initial: (value) => `回车：${value}`,
   bad: (problem) => `答案不符合要求：${problem}，请重新回答。`,
@@ -173,7 +197,8 @@ const zh: TerminalTexts = {
 
 const byLanguage = { en, zh };
 
-/** The terminal's own texts in a language, with some of them said otherwise. */
+/** The terminal's own texts in a language, with some of them said otherwise. @throws ConfigError for a text nobody reads */
 export function terminalTexts(language: Language = "en", own: Partial<TerminalTexts> = {}): TerminalTexts {
+  checkOptions(own, Object.keys(en), "texts");
   return { ...byLanguage[language], ...own };
 }

@@ -1,4 +1,5 @@
-import { digest, isRecord, type Json, type JsonObject, toJson, visibleText } from "@tenon/core";
+import { isRecord, type Json, type JsonObject } from "@tenon/core";
+import { digest, toJson, visibleText } from "@tenon/core/internal";
 import { expectList } from "../expect.ts";
 import type { CatalogTool } from "../types/catalog.ts";
 
@@ -48,9 +49,8 @@ function compare(before: Json | undefined, after: Json | undefined, path: string
   if (same(before, after)) return;
   if (isRecord(before) && isRecord(after)) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)].sort())) {
-      // inside JSON
-      const old = Object.hasOwn(before, key) ? (before[key] as Json) : undefined;
-      const now = Object.hasOwn(after, key) ? (after[key] as Json) : undefined;
+      const old = Object.hasOwn(before, key) ? before[key] : undefined;
+      const now = Object.hasOwn(after, key) ? after[key] : undefined;
       compare(old, now, path === "" ? key : `${path}.${key}`, found);
     }
     return;

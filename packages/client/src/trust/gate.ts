@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, TenonError, TrustError } from "@tenon/core";
+import { ConfigError, messageOf, TenonError, TrustError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
 import { commandLineOf } from "../connection/launch.ts";
 import type { ServerConfig, ServerInfo } from "../types/servers.ts";
@@ -82,7 +83,7 @@ async function decided<T>(server: string, handler: string, ask: () => T | Promis
     return await ask();
   } catch (cause) {
     if (cause instanceof TenonError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConfigError(`${handler} threw for server "${server}": ${reason}`, {
       code: "handler_failed",
       server,
@@ -130,12 +131,7 @@ export class Gate {
    * @returns how much of it is spent
    * @throws TrustError `not_granted`, `tool_changed`, `tool_not_accepted`, ConnectionError `timeout`
    */
-  async permit(
-    server: string,
-    tool: string,
-    list: KnownTools,
-    { signal, limitMs }: { signal: AbortSignal; limitMs: number },
-  ): Promise<number> {
+  async permit(server: string, tool: string, list: KnownTools, limitMs: number): Promise<number> {
     const { grants } = this.#options.servers[server] ?? {};
     const why = toolRefusal(grants, tool);
     if (why !== undefined) throw notGranted(server, `tool "${tool}"`, why);
@@ -145,8 +141,7 @@ export class Gate {
     for (const again of [false, true]) {
       if (again) list.expire();
       if (again || !this.#refused.has(server)) {
-        const renewed = list.renew(Math.max(1, limitMs - spent), `tools/call ${tool}`);
-        spent += await withSignal(renewed, signal, () => this.#stopped(server, tool));
+        spent += await list.renew(Math.max(1, limitMs - spent), `tools/call ${tool}`);
       }
       if (usable()) return spent;
     }
@@ -165,7 +160,7 @@ export class Gate {
     if (!onFirstStart || !("command" in config)) return;
     const commandLine = commandLineOf(config);
     if (this.#started.has(server)) return;
-    const { servers } = pin ? await readLock(pin.file) : { servers: {} as Lock["servers"] };
+    const servers: Lock["servers"] = pin ? (await readLock(pin.file)).servers : {};
     if (!(Object.hasOwn(servers, server) && servers[server]?.start === commandLine)) {
       const stopped = () => this.#refuseStart(server, commandLine, "the client was closed");
       const asked = decided(server, "onFirstStart", () => onFirstStart({ server, commandLine }));
@@ -184,10 +179,6 @@ export class Gate {
       maybeExecuted: false,
       data: { commandLine },
     });
-  }
-
-  #stopped(server: string, tool: string): TrustError {
-    return notAccepted(server, tool, "was not looked up, because the call was cancelled");
   }
 
   async #checkPins(

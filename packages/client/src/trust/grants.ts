@@ -1,5 +1,7 @@
 import { TrustError } from "@tenon/core";
+import { hintsOf } from "../catalog/hints.ts";
 import type { CatalogTool } from "../types/catalog.ts";
+import { EFFECTS } from "./options.ts";
 import type { Effect, Grants } from "./types.ts";
 
 /** Whether a text fits a pattern in which `*` stands for any text and `?` for one character; slashes are like any other. */
@@ -29,14 +31,9 @@ const matches = (patterns: readonly string[], text: string): boolean => patterns
 
 /** What a tool may do by its own word; what it does not say counts as the protocol's default, the worst case. */
 function effectsOf(annotations: CatalogTool["annotations"]): Effect[] {
-  const effects: Effect[] = [];
-  if (annotations.readOnlyHint === true) effects.push("readOnly");
-  else {
-    effects.push("write");
-    if (annotations.destructiveHint !== false) effects.push("destructive");
-  }
-  if (annotations.openWorldHint !== false) effects.push("openWorld");
-  return effects;
+  const { readOnly, destructive, openWorld } = hintsOf(annotations);
+  const does = { readOnly, write: !readOnly, destructive, openWorld };
+  return EFFECTS.filter((effect) => does[effect]);
 }
 
 /** Why a tool of this name is not granted, or undefined. */

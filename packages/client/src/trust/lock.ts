@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { ConfigError, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, codeOf, isRecord, messageOf, TenonError } from "@tenon/core";
 import { expectList } from "../expect.ts";
-import { codeOf, exclusively, replaceFile } from "../file-lock.ts";
+import { exclusively, replaceFile } from "../file-lock.ts";
 import { definitionOf, fingerprint, type ToolDefinition, type TrustedTool } from "./definition.ts";
 
 /** One accepted tool. */
@@ -62,7 +62,7 @@ function parse(path: string, text: string): Lock {
 
 /** What the system says against reading or writing the file, as an error of its own: it is no fault of any server. */
 function unusable(path: string, what: "read" | "written", cause: unknown): ConfigError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = messageOf(cause);
   return new ConfigError(`${path} cannot be ${what}: ${reason}`, { code: "bad_lock", data: { path }, cause });
 }
 

@@ -1,7 +1,9 @@
-import { ConfigError, checkOptions, didYouMean, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, didYouMean, shownValue } from "@tenon/core/internal";
 import type { Effect, ServerTrust } from "./types.ts";
 
-const EFFECTS: readonly Effect[] = ["readOnly", "write", "destructive", "openWorld"];
+/** The effects there are, in the order in which messages name them. */
+export const EFFECTS: readonly Effect[] = ["readOnly", "write", "destructive", "openWorld"];
 
 function wrong(message: string): never {
   throw new ConfigError(message, { code: "invalid_option" });

@@ -1,4 +1,5 @@
-import { isRecord, visibleText } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { visibleText } from "@tenon/core/internal";
 import { expectList } from "../expect.ts";
 import { definitionOf, type TrustedTool } from "./definition.ts";
 
@@ -94,7 +95,7 @@ export function reviewTools(tools: readonly TrustedTool[]): ToolFinding[] {
     const { name, ...rest } = definitionOf(tool);
     const add = (kind: ToolFinding["kind"], where: string, text: string, at: number, length: number) =>
       findings.push({ server: tool.server, tool: tool.wireName, kind, where, excerpt: excerpt(text, at, length) });
-    for (const [where, text] of [["name", name] as [string, string], ...textsOf(rest, "")]) {
+    for (const [where, text] of [["name", name] as const, ...textsOf(rest, "")]) {
       const hidden = hiddenAt(text);
       if (hidden >= 0) add("hidden characters", where, text, hidden, 1);
       for (const pattern of INSTRUCTIONS) {

@@ -18,6 +18,7 @@ export type Effect = "readOnly" | "write" | "destructive" | "openWorld";
 export interface ServerTrust {
   /** Where a url question may send a person: `["pay.example.com", "*.example.com"]`. Left out: any https host. */
   expectHosts?: readonly string[];
+  /** What the server is allowed at all, whatever it offers. Default: everything. */
   grants?: Grants;
   /** Milliseconds without an answer or progress until a call of this server fails, unless the call says otherwise. Default 60,000. */
   timeoutMs?: number;

@@ -1,7 +1,7 @@
 import { domainToUnicode } from "node:url";
-import { shownValue, TrustError } from "@tenon/core";
+import { isLoopback, TrustError } from "@tenon/core";
+import { shownValue } from "@tenon/core/internal";
 import { parseUrl } from "../connection/place.ts";
-import { isLoopback } from "../connection/proxy.ts";
 import type { UrlHost } from "./types.ts";
 
 const MAX_URL = 4_096;

@@ -5,11 +5,15 @@ import type { ElicitationAnswer, ElicitationRequest } from "./questions.ts";
 
 /** What one call carries from the program around it: who asks, in which thread, with which state. */
 export interface ToolRuntime<Context = unknown, State = unknown> {
+  /** The run's context, such as who asks. */
   readonly context?: Context;
+  /** The state of the graph. */
   readonly state?: State;
   /** LangGraph's long-term store, where an agent makes the call. */
   readonly store?: unknown;
+  /** The model's id of the call. */
   readonly toolCallId?: string;
+  /** The conversation. */
   readonly threadId?: string;
   /** Writes to the run's custom stream, where an agent makes the call. */
   readonly writer?: (chunk: unknown) => void;
@@ -30,15 +34,21 @@ export type ToolDefinition = Omit<CatalogTool, "name">;
 
 /** One tool call on its way through the interceptors. Frozen: `with` returns a changed copy. */
 export interface ToolCallRequest<Runtime extends ToolRuntime = ToolRuntime> {
+  /** Configured name of the server. */
   readonly server: string;
   /** The tool's name on the wire. */
   readonly name: string;
   /** Names the call in events, logs and audit entries; unique per call of this client, the same however often it is sent. */
   readonly callId: string;
+  /** The arguments as they will be sent. */
   readonly args: Readonly<Record<string, unknown>>;
+  /** HTTP headers of this call, besides the server's own. */
   readonly headers: Readonly<Record<string, string>>;
+  /** What is sent as `_meta`, besides the protocol's own keys. */
   readonly meta: Readonly<Record<string, unknown>>;
+  /** What the caller gave as `runtime`. */
   readonly runtime: Runtime;
+  /** Fires when the call is cancelled or its time is over. */
   readonly signal: AbortSignal;
   /** A changed copy. @throws ConfigError `unknown_option` for what may not change (server, runtime, callId) */
   with(changes: ToolCallChanges): ToolCallRequest<Runtime>;
@@ -52,9 +62,13 @@ export interface ToolCallRequest<Runtime extends ToolRuntime = ToolRuntime> {
 
 /** What a tool answered. */
 export interface ToolResult {
+  /** All blocks. */
   readonly content: readonly ContentBlock[];
+  /** What a program reads: `structuredContent`. */
   readonly structured?: unknown;
+  /** Whether the tool, or this client, says that it failed. */
   readonly isError: boolean;
+  /** The answer's `_meta`. */
   readonly meta: Readonly<Record<string, unknown>>;
   /** The answer as it came over the wire. */
   readonly raw: CallToolResult;
@@ -96,14 +110,19 @@ export interface CallDriver {
   pushed?(question: ElicitationRequest): ElicitationAnswer | undefined;
 }
 
+/** What goes with one call. */
 export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
+  /** Cancels the call; the server is told. */
   signal?: AbortSignal;
   /** Milliseconds without an answer or progress until the call fails. Default 60,000. */
   timeoutMs?: number;
   /** Milliseconds after which a leg fails even while progress arrives. Default 600,000. Time spent on questions does not count. */
   totalTimeoutMs?: number;
+  /** HTTP headers of this call only, besides the server's own. */
   headers?: Record<string, string>;
+  /** Sent as `_meta`, besides the protocol's own keys. */
   meta?: Record<string, unknown>;
+  /** What interceptors see as `request.runtime`. */
   runtime?: Runtime;
   /** Progress of this call only, besides `events.onProgress`. */
   onProgress?: ClientEvents["onProgress"];
@@ -111,6 +130,7 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
   onLog?: ClientEvents["onLog"];
   /** Bytes its answer may have. Default: the client's `maxResultBytes`. What one message may have, the server's `maxResponseBytes` says. */
   maxResultBytes?: number;
+  /** Carries the call over restarts; needed with `elicitation: "interrupt"`. The agent brings one. */
   driver?: CallDriver;
 }
 

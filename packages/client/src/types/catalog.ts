@@ -30,11 +30,13 @@ export interface ResourceBlob {
   asBytes(): Uint8Array;
 }
 
+/** One message of a prompt. */
 export interface PromptMessage {
   readonly role: "user" | "assistant";
   readonly content: ContentBlock;
 }
 
+/** A prompt of a server. */
 export interface CatalogPrompt {
   readonly server: string;
   readonly name: string;
@@ -57,6 +59,7 @@ export interface CatalogResourceTemplate {
   readonly mimeType?: string;
 }
 
+/** A resource of a server. */
 export interface CatalogResource {
   readonly server: string;
   readonly uri: string;

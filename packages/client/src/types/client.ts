@@ -15,10 +15,13 @@ import type { Interceptor } from "./interceptors.ts";
 import type { ApprovedSampling, ElicitationHandler, Roots, SamplingHandler } from "./questions.ts";
 import type { ServerConfig, ServerInfo } from "./servers.ts";
 
+/** Which servers there are, and everything that is not the default. */
 export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
+  /** The servers by the name this program has for each. */
   servers: Record<string, ServerConfig>;
   /** Layers around every call, the outermost first. */
   interceptors?: ReadonlyArray<Interceptor<Runtime, Extra>>;
+  /** Who hears of progress, log messages and changes. */
   events?: ClientEvents;
   /**
    * Answers servers' questions: a handler, or `"interrupt"` when every call brings a driver (the agent does). Left out, the
@@ -51,15 +54,25 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   /** Asked with the exact command before a child process is started that nobody accepted; `false` forbids it. */
   onFirstStart?: OnFirstStart;
   /** How this client introduces itself. Default: name `tenon`, this package's version. */
-  info?: { name: string; version: string };
+  info?: {
+    /** Name of the program. */
+    name: string;
+    /** Its version. */
+    version: string;
+  };
 }
 
+/** A client of many servers: made by `createClient`, closed by whoever made it. */
 export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
+  /** Who answers servers' questions: the `elicitation` handler, each call's driver, or nobody. */
   readonly elicitation: "callback" | "interrupt" | "none";
   /** The merged catalog: servers in configured order, tools by name. Opens connections as needed, all at once. */
   listTools(...servers: string[]): Promise<readonly CatalogTool[]>;
+  /** The prompts of all servers, or of these. */
   listPrompts(...servers: string[]): Promise<readonly CatalogPrompt[]>;
+  /** The resources of all servers, or of these. */
   listResources(...servers: string[]): Promise<readonly CatalogResource[]>;
+  /** The families of resources of all servers, or of these. */
   listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]>;
   /** Calls a tool by its server and wire name, through the interceptors. */
   callTool(
@@ -76,13 +89,16 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
   ): Promise<ToolCallOutcome<Extra>>;
   /** Reads the given resources, or all listed ones when `uris` is left out. */
   readResources(server: string, uris?: readonly string[], options?: ReadOptions): Promise<readonly ResourceBlob[]>;
+  /** The messages of a prompt. */
   getPrompt(
     server: string,
     name: string,
     args?: Record<string, string>,
     options?: ReadOptions,
   ): Promise<readonly PromptMessage[]>;
+  /** What is known of each server: whether it is up, its revision, what is wrong with it. Connects to none. */
   servers(): readonly ServerInfo[];
+  /** Ends all connections and child processes, within seconds. What runs fails with `closed`. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -60,9 +60,13 @@ interface AskedAgain {
 /** A question a server asks the person. */
 export type ElicitationRequest =
   | ({
+      /** `form` wants values, `url` sends the person to a page. */
       readonly mode: "form";
+      /** What the server asks, in its own words. */
       readonly message: string;
+      /** The entries of the form, ready to be shown. */
       readonly fields: readonly Field[];
+      /** The same as the server's JSON Schema. */
       readonly schema: JsonObject;
     } & AskedAgain)
   | ({
@@ -70,7 +74,9 @@ export type ElicitationRequest =
       readonly message: string;
       /** Checked: https, or http on this machine; no credentials; an expected host. Never fetched by the client. */
       readonly url: string;
+      /** The site behind the address, as a person should see it. */
       readonly host: UrlHost;
+      /** The server's name for the question, on the older revision. */
       readonly elicitationId?: string;
     } & AskedAgain);
 
@@ -80,6 +86,7 @@ export type ElicitationAnswer =
   | { readonly action: "decline" }
   | { readonly action: "cancel" };
 
+/** Answers a question of a server: shows it to the person and returns what they say. `source.signal` fires when the answer is not wanted any more. */
 export type ElicitationHandler = (
   request: ElicitationRequest,
   source: EventSource & { readonly signal: AbortSignal },
@@ -91,7 +98,10 @@ export type ElicitationHandler = (
  */
 export type SamplingRequest = CreateMessageRequest["params"];
 
-/** @deprecated by the protocol; earliest removal 2027-07-28. */
+/**
+ * What the model said.
+ * @deprecated by the protocol; earliest removal 2027-07-28.
+ */
 export type SamplingAnswer = CreateMessageResult;
 
 /**

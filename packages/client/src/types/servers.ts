@@ -30,14 +30,19 @@ export interface HttpServerConfig extends ToolSelection, ServerTrust {
 
 /** A server started as a child process that speaks over its standard input and output. */
 export interface StdioServerConfig extends ToolSelection, ServerTrust {
+  /** The program: a name or a path, never a shell line. */
   command: string;
+  /** Its arguments, one by one. Default: none. */
   args?: string[];
   /** Added to a small safe base environment (PATH, HOME, locale); nothing else of this process is passed on. */
   env?: Record<string, string>;
+  /** The folder it runs in. Default: this process's. */
   cwd?: string;
   /** Starts it with less power: as another user, or in a container without network. */
   sandbox?: Sandbox;
+  /** When true, `listTools()` fails if this server cannot be reached. Default false: it is reported by `servers()`. */
   required?: boolean;
+  /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
   connectTimeoutMs?: number;
   /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
   maxResponseBytes?: number;
@@ -55,23 +60,32 @@ export interface StdioServerConfig extends ToolSelection, ServerTrust {
 
 /** A server behind any transport of the SDK; the function is called once per connection. */
 export interface TransportServerConfig extends ToolSelection, ServerTrust {
+  /** Makes the transport of one connection. */
   transport: () => Transport;
+  /** When true, `listTools()` fails if this server cannot be reached. Default false: it is reported by `servers()`. */
   required?: boolean;
+  /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
   connectTimeoutMs?: number;
 }
 
+/** How a server is reached: by `url`, by `command`, or by a `transport` of your own. */
 export type ServerConfig = HttpServerConfig | StdioServerConfig | TransportServerConfig;
 
 /** State of one configured server. */
 export interface ServerInfo {
+  /** Configured name. */
   readonly server: string;
   /** `idle` until first use; `down` carries the reason in `error`. */
   readonly health: "idle" | "connecting" | "up" | "down";
+  /** The revision spoken: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */
   readonly era?: Era;
+  /** The exact revision, for example `"2025-11-25"`. */
   readonly revision?: string;
   /** Self-reported by the server: for display only. */
   readonly implementation?: { readonly name: string; readonly version: string };
+  /** What the server tells models about its tools: its word, not yours. */
   readonly instructions?: string;
+  /** Why it is down. */
   readonly error?: { readonly code: string; readonly message: string };
   /** Tools that were left out or are used with a reservation (a schema that cannot be checked), each with the reason; also lists of prompts or resources that failed, by their method. */
   readonly problems: ReadonlyArray<{ readonly tool: string; readonly reason: string }>;

@@ -5,7 +5,7 @@
 import { Ajv, type Options, type ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { TenonError } from "../errors.ts";
+import { messageOf, TenonError } from "../errors.ts";
 import { type JsonObject, jsonSize } from "../json.ts";
 import { compilePattern, withinTime } from "../pattern.ts";
 import type { SchemaIssue } from "../schema.ts";
@@ -117,7 +117,7 @@ function checker(validate: ValidateFunction, schema: JsonObject, freeBytes: numb
 }
 
 function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 /** One check per document and thoroughness, for as long as the document itself is held. */

@@ -28,8 +28,7 @@ export function subschemas(node: JsonObject): Array<[path: string, child: Json]>
       value.forEach((item, i) => void found.push([`${keyword}[${i}]`, item]));
     else if (ONE.has(keyword)) found.push([keyword, value]);
     else if (SCHEMA_MAPS.has(keyword) && isRecord(value)) {
-      // a record inside JSON
-      for (const [name, item] of Object.entries(value as JsonObject)) {
+      for (const [name, item] of Object.entries(value)) {
         // up to draft-07, a dependency may be a list of names
         if (keyword !== "dependencies" || !Array.isArray(item)) found.push([`${keyword}.${name}`, item]);
       }
@@ -54,7 +53,7 @@ function anchorsOf(root: JsonObject): ReadonlyMap<string, JsonObject> {
     for (const name of [node.$anchor, node.$dynamicAnchor, old]) {
       if (typeof name === "string" && !found.has(name)) found.set(name, node);
     }
-    for (const [, child] of subschemas(node)) if (isRecord(child)) look(child as JsonObject, depth + 1); // inside JSON
+    for (const [, child] of subschemas(node)) if (isRecord(child)) look(child, depth + 1);
   };
   look(root, 0);
   anchors.set(root, found);
@@ -62,25 +61,26 @@ function anchorsOf(root: JsonObject): ReadonlyMap<string, JsonObject> {
 }
 
 /** The subschema a local reference (`#`, `#/…`, `#anchor`) points at; undefined for other addresses, and where there is none. */
-export function resolvePointer(root: unknown, reference: unknown): JsonObject | boolean | undefined {
-  if (!isRecord(root) || typeof reference !== "string") return undefined;
+export function resolvePointer(document: unknown, reference: unknown): JsonObject | boolean | undefined {
+  if (!isRecord(document) || typeof reference !== "string") return undefined;
   if (!reference.startsWith("#") || reference.length > MAX_REFERENCE) return undefined;
+  const root = document as JsonObject; // a JSON Schema document is JSON
   let path: string;
   try {
     path = decodeURIComponent(reference.slice(1));
   } catch {
     return undefined;
   }
-  if (path === "") return root as JsonObject; // a JSON Schema document is JSON
-  if (!path.startsWith("/")) return anchorsOf(root as JsonObject).get(path); // the same document
-  let node: unknown = root;
+  if (path === "") return root;
+  if (!path.startsWith("/")) return anchorsOf(root).get(path);
+  let node: Json | undefined = root;
   for (const part of path.slice(1).split("/")) {
     const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
     if (typeof node !== "object" || node === null || !Object.hasOwn(node, key)) return undefined;
-    node = (node as Record<string, unknown>)[key]; // an own property; a list has its indexes as keys
+    node = Array.isArray(node) ? node[Number(key)] : node[key];
   }
   if (typeof node === "boolean") return node;
-  return isRecord(node) ? (node as JsonObject) : undefined; // inside JSON
+  return isRecord(node) ? node : undefined;
 }
 
 /** Subschemas visited when references are followed; infinite for a document that refers to itself. */
@@ -95,8 +95,7 @@ export function expansion(root: JsonObject): number {
     let total = 1;
     for (const [path, child] of subschemas(node)) {
       // definitions count where they are used
-      if (isRecord(child) && !path.startsWith("$defs.") && !path.startsWith("definitions."))
-        total += count(child as JsonObject); // inside JSON
+      if (isRecord(child) && !path.startsWith("$defs.") && !path.startsWith("definitions.")) total += count(child);
     }
     const target = resolvePointer(root, node.$ref);
     if (isRecord(target)) total += count(target);

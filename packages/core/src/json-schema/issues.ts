@@ -1,5 +1,5 @@
 import type { ErrorObject } from "ajv";
-import { isRecord, type JsonObject } from "../json.ts";
+import { isRecord, type Json, type JsonObject } from "../json.ts";
 import { didYouMean } from "../options.ts";
 import type { SchemaIssue } from "../schema.ts";
 import { resolvePointer, subschemas } from "./document.ts";
@@ -160,15 +160,14 @@ function narrowed(
 }
 
 /** The schemas a value is checked against at one of them: those inside it, and what they refer to. */
-function reach(root: JsonObject, start: unknown): ReadonlySet<unknown> {
+function reach(root: JsonObject, start: Json | undefined): ReadonlySet<unknown> {
   const found = new Set<unknown>();
   const open = [start];
   while (open.length > 0 && found.size < MAX_REACH) {
     const node = open.pop();
     if (!isRecord(node) || found.has(node)) continue;
     found.add(node);
-    const schema = node as JsonObject; // inside a JSON document
-    open.push(resolvePointer(root, schema.$ref), ...subschemas(schema).map(([, child]) => child));
+    open.push(resolvePointer(root, node.$ref), ...subschemas(node).map(([, child]) => child));
   }
   return found;
 }
@@ -198,7 +197,7 @@ export function ajvIssues(all: readonly ErrorObject[], root: JsonObject): Schema
     const alternatives = isChoice(error) && !dropped.has(error) ? error.schema : undefined;
     if (!Array.isArray(alternatives) || alternatives.length > MAX_ALTERNATIVES) continue;
     const within = errors.filter((inner) => inner !== error && inner.instancePath.startsWith(error.instancePath));
-    const branches = alternatives.map((schema: unknown, i): Branch => {
+    const branches = alternatives.map((schema: Json, i): Branch => {
       const reference = isRecord(schema) && typeof schema.$ref === "string" ? schema.$ref : undefined;
       const target = reference === undefined ? schema : resolvePointer(root, reference);
       const reached = reference === undefined ? undefined : reach(root, target);
@@ -206,7 +205,7 @@ export function ajvIssues(all: readonly ErrorObject[], root: JsonObject): Schema
         if (dropped.has(inner)) return false;
         return inner.schemaPath.startsWith(`${error.schemaPath}/${i}/`) || reached?.has(inner.parentSchema);
       });
-      return { schema: isRecord(target) ? (target as JsonObject) : undefined, errors: own }; // inside a JSON document
+      return { schema: isRecord(target) ? target : undefined, errors: own };
     });
     const outcome = narrowed(error, branches);
     if (!outcome) continue;

@@ -1,3 +1,4 @@
+import { messageOf } from "../errors.ts";
 import { isRecord, type Json, type JsonObject } from "../json.ts";
 import { didYouMean } from "../options.ts";
 import { compilePattern, isRiskyPattern } from "../pattern.ts";
@@ -168,7 +169,7 @@ export function surveySchema(root: JsonObject, rules: SchemaRules = "peer"): Sch
   const look = (node: Json, path: string, depth: number, above: boolean): void => {
     if (typeof node === "boolean") return;
     if (!isRecord(node)) throw new Refusal("malformed", path, `expected a schema, got ${shownValue(node)}`);
-    const schema = node as JsonObject; // inside JSON
+    const schema = node;
     if (seen.has(schema)) return;
     seen.add(schema);
     if (depth > MAX_DEPTH) throw new Refusal("too_large", path, `nested deeper than ${MAX_DEPTH} levels`);
@@ -212,7 +213,7 @@ export function surveySchema(root: JsonObject, rules: SchemaRules = "peer"): Sch
   } catch (error) {
     if (error instanceof Refusal) return { fault: error.fault, patterns, freeBytes: 0 };
     // nested beyond the stack, or an object that is no JSON
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = messageOf(error);
     return { fault: { code: "malformed", path: "", problem }, patterns, freeBytes: 0 };
   }
 }
@@ -223,7 +224,7 @@ export function withoutIllegalPatterns(root: JsonObject): JsonObject {
   const seen = new Set<JsonObject>();
   const clean = (node: Json | undefined): void => {
     if (!isRecord(node)) return;
-    const schema = node as JsonObject; // inside JSON
+    const schema = node;
     if (seen.has(schema)) return;
     seen.add(schema);
     if (typeof schema.pattern === "string" && patternFault(schema.pattern, "")) delete schema.pattern;
@@ -231,7 +232,7 @@ export function withoutIllegalPatterns(root: JsonObject): JsonObject {
     if (isRecord(patternProperties)) {
       for (const pattern of Object.keys(patternProperties)) {
         if (!patternFault(pattern, "")) continue;
-        delete (patternProperties as JsonObject)[pattern]; // inside JSON
+        delete patternProperties[pattern];
         // what the pattern would have allowed must not be refused now
         delete schema.additionalProperties;
         delete schema.unevaluatedProperties;

@@ -36,7 +36,7 @@ beforeAll(async () => {
         issuer: OTHER,
         audience: AUDIENCE,
         requiredScopes: ["mcp"],
-        cacheSeconds: 0,
+        cacheTtlMs: 0,
       }),
     ),
   });

@@ -1,5 +1,7 @@
+import type { Caller } from "../handler/context.ts";
+
 /** Characters of one token: far above what issuers write, far below what is work to read. */
-export const MAX_TOKEN_CHARS = 16 * 1024;
+const MAX_TOKEN_CHARS = 16 * 1024;
 
 /** What a request says about its token (RFC 6750, section 2.1). */
 export type Bearer =
@@ -44,11 +46,18 @@ export function authorizationOf(rawHeaders: readonly string[]): string | undefin
   return found;
 }
 
-/** Headers that carry a right to something: behind a token check no handler, middleware or rule sees them. */
+/** Headers that carry a right to something: where a caller was verified no handler, middleware or rule sees them. */
 export const CREDENTIAL_HEADERS: readonly string[] = ["authorization", "proxy-authorization", "cookie"];
 
-/** A copy of headers without what carries a right to something. */
-export function withoutCredentials(headers: Headers): Headers {
+/**
+ * Headers as handlers, middleware and rules see them. Whoever checks tokens (this server's `auth`, or the program that named the
+ * caller) is done with them; sent on by accident, they would open other doors. Where nobody checks, they are for the handler.
+ */
+export function shownHeaders(
+  headers: Headers | undefined,
+  { authenticated, caller }: { readonly authenticated: boolean; readonly caller: Caller | undefined },
+): Headers | undefined {
+  if (!headers || (!authenticated && !caller)) return headers;
   const rest = new Headers(headers);
   for (const name of CREDENTIAL_HEADERS) rest.delete(name);
   return rest;

@@ -1,4 +1,4 @@
-import type { Json } from "@tenon/core";
+import { ConfigError, isRecord, type Json } from "@tenon/core";
 import type { Caller } from "../handler/context.ts";
 
 /**
@@ -16,3 +16,21 @@ export const callerKey = (caller: Caller | undefined): string => {
   const identity = identityOfCaller(caller);
   return identity === null ? "" : JSON.stringify(identity);
 };
+
+/**
+ * Checks a caller that the program around the server vouches for.
+ * @throws ConfigError `caller` naming the field that is wrong
+ */
+export function checkCaller(caller: Caller): void {
+  const given: unknown = caller; // JavaScript may hand over anything
+  const { subject, scopes, claims } = isRecord(given) ? given : {};
+  const wrong =
+    typeof subject !== "string" || subject === ""
+      ? "subject must be a text that is not empty"
+      : !Array.isArray(scopes) || scopes.some((scope) => typeof scope !== "string")
+        ? "scopes must be a list of texts, [] for none"
+        : !isRecord(claims)
+          ? "claims must be an object, {} for none"
+          : undefined;
+  if (wrong !== undefined) throw new ConfigError(`fetch(request, { caller }): caller.${wrong}`, { code: "caller" });
+}

@@ -46,10 +46,9 @@ export function readClaims(
   { required }: ClaimDemands,
 ): VerifiedToken {
   const now = Date.now();
-  const { clockSkewMs: skew, issuers } = rules;
-  const issuer = claims.iss ?? (required.includes("iss") ? undefined : issuers[0]);
-  if (typeof issuer !== "string" || !issuers.includes(issuer)) {
-    throw invalidToken("issuer", "The token is from another issuer", issuers);
+  const { clockSkewMs: skew, issuer } = rules;
+  if ((claims.iss ?? (required.includes("iss") ? undefined : issuer)) !== issuer) {
+    throw invalidToken("issuer", "The token is from another issuer", [issuer]);
   }
   // taken without its proof, a token that is bound to a key (RFC 7800: DPoP, mutual TLS) would be as good for a thief as for its owner
   if (claims.cnf !== undefined) {

@@ -1,22 +1,11 @@
+import { codeOf } from "@tenon/core";
+import { readBounded } from "@tenon/core/internal";
 import { unavailable } from "./errors.ts";
 
 /** How much of an answer is read, and for how long it is waited for. */
 export interface FetchLimits {
   readonly timeoutMs: number;
   readonly maxBytes: number;
-}
-
-async function readLimited(response: Response, maxBytes: number): Promise<string | undefined> {
-  if (!response.body) return "";
-  const decoder = new TextDecoder();
-  let size = 0;
-  let text = "";
-  for await (const part of response.body) {
-    size += part.byteLength;
-    if (size > maxBytes) return undefined; // leaving the loop cancels the rest
-    text += decoder.decode(part, { stream: true });
-  }
-  return text + decoder.decode();
 }
 
 /**
@@ -38,9 +27,9 @@ export async function fetchJson(
       await response.body?.cancel();
       throw unavailable(`Reading ${what} failed with HTTP ${response.status}`);
     }
-    text = await readLimited(response, maxBytes);
+    text = await readBounded(response.body ?? [], maxBytes);
   } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "auth_unavailable") throw cause;
+    if (codeOf(cause) === "auth_unavailable") throw cause;
     const why = signal.aborted ? `took longer than ${timeoutMs} ms` : "failed";
     throw unavailable(`Reading ${what} ${why}`, cause);
   }

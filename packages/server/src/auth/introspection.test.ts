@@ -77,16 +77,16 @@ describe("a token that only its issuer can read", () => {
     await call(server, "another");
     expect(issuer.asked).toHaveLength(2);
   });
-  it("ends when it is revoked, at the latest after cacheSeconds", async () => {
-    const server = serve({ cacheSeconds: 1 });
+  it("ends when it is revoked, at the latest after cacheTtlMs", async () => {
+    const server = serve({ cacheTtlMs: 1_000 });
     expect((await call(server, "t")).status).toBe(200);
     issuer.answer = () => ({ body: '{"active":false}' });
     await expect.poll(async () => (await call(server, "t")).status, { timeout: 5_000, interval: 100 }).toBe(401);
     issuer.answer = () => active();
     expect((await call(server, "t")).status).toBe(200); // a refusal is not kept
   });
-  it("is asked about every time with cacheSeconds 0", async () => {
-    const server = serve({ cacheSeconds: 0 });
+  it("is asked about every time with cacheTtlMs 0", async () => {
+    const server = serve({ cacheTtlMs: 0 });
     for (let i = 0; i < 3; i++) await call(server, "t");
     expect(issuer.asked).toHaveLength(3);
   });

@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { readClaims } from "./claims.ts";
 import { invalidToken, unavailable } from "./errors.ts";
 import { fetchJson } from "./fetch-json.ts";
@@ -40,7 +41,7 @@ function issuerNamedIn(token: string): string | undefined {
 }
 
 /**
- * Asks the issuer about each token (RFC 7662), at most once in `cacheSeconds`: for tokens that are no JWTs, and where a revoked
+ * Asks the issuer about each token (RFC 7662), at most once in `cacheTtlMs`: for tokens that are no JWTs, and where a revoked
  * token must end soon. A JWT that names another issuer is refused without asking. The answer must say `active` and name this server in `aud`.
  *
  * @throws ConfigError without an audience, an issuer, an address or credentials
@@ -73,7 +74,7 @@ export function introspection(options: IntrospectionOptions): TokenVerifier {
     authorization: `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString("base64")}`,
   };
   const what = `what ${url.origin}${url.pathname} says about a token`;
-  const { issuers, resource, requiredScopes, scopesSupported } = rules;
+  const { issuer, resource, requiredScopes, scopesSupported } = rules;
 
   async function ask(token: string): Promise<Record<string, unknown>> {
     const body = new URLSearchParams({ token, token_type_hint: "access_token" }).toString();
@@ -83,14 +84,14 @@ export function introspection(options: IntrospectionOptions): TokenVerifier {
   }
 
   return {
-    issuers,
+    issuers: [issuer],
     resource,
     requiredScopes,
     scopesSupported,
     async verify(token) {
       const named = issuerNamedIn(token);
       // whoever is asked sees the token and could use it here: beside other issuers (anyOf), theirs are none of its business
-      if (named !== undefined && !issuers.includes(named)) {
+      if (named !== undefined && named !== issuer) {
         throw invalidToken("issuer", "The token is from another issuer");
       }
       const { active, ...claims } = await ask(token);

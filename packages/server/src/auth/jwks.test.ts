@@ -66,7 +66,7 @@ describe("an issuer's published keys", () => {
     expect(issuer.asked).toHaveLength(2);
   });
   it("serve on while the issuer is away, for a limited time, and the log says so", async () => {
-    const auth = verifier({ keysStaleSeconds: 3_600 });
+    const auth = verifier({ keysStaleMs: 3_600_000 });
     expect(await outcome(auth, one)).toBe("accepted");
     issuer.answer = () => down;
     logged.length = 0;

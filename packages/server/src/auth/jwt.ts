@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ServerLog } from "../log.ts";
 import { readClaims } from "./claims.ts";
 import { invalidToken } from "./errors.ts";
@@ -23,10 +24,10 @@ export interface JwtOptions extends AcceptOptions {
   publicKey?: PublicKey | KeySet | readonly PublicKey[];
   /** Signature algorithms that are taken. Default: all of RS, PS and ES with 256 to 512 bits, and EdDSA. Never HMAC, never `none`. */
   algorithms?: readonly Algorithm[];
-  /** Seconds after which published keys are read again. Default 600. */
-  keysFreshSeconds?: number;
-  /** Seconds the last keys serve on while the issuer cannot be reached. Default a day. */
-  keysStaleSeconds?: number;
+  /** Milliseconds after which published keys are read again. Default 600,000. */
+  keysFreshMs?: number;
+  /** Milliseconds the last keys serve on while the issuer cannot be reached. Default a day. */
+  keysStaleMs?: number;
 }
 
 const OPTIONS = [
@@ -34,8 +35,8 @@ const OPTIONS = [
   "jwksUrl",
   "publicKey",
   "algorithms",
-  "keysFreshSeconds",
-  "keysStaleSeconds",
+  "keysFreshMs",
+  "keysStaleMs",
 ] as const satisfies ReadonlyArray<keyof JwtOptions>;
 
 /** Types of tokens that may open a server: access tokens as RFC 9068 names them, and those that do not say. */
@@ -96,8 +97,8 @@ async function verified(
 
 function milliseconds(given: number | undefined, fallback: number, where: string): number {
   if (given === undefined) return fallback;
-  if (Number.isFinite(given) && given > 0) return given * 1_000;
-  throw new ConfigError(`jwt(options): ${where} is ${given}; expected seconds above 0`, { code: "keys" });
+  if (Number.isFinite(given) && given > 0) return given;
+  throw new ConfigError(`jwt(options): ${where} is ${given}; expected milliseconds above 0`, { code: "keys" });
 }
 
 /**
@@ -121,16 +122,16 @@ export function jwt(options: JwtOptions): TokenVerifier {
   }
   const times = {
     ...KEY_SET_TIMES,
-    freshMs: milliseconds(options.keysFreshSeconds, KEY_SET_TIMES.freshMs, "keysFreshSeconds"),
-    staleMs: milliseconds(options.keysStaleSeconds, KEY_SET_TIMES.staleMs, "keysStaleSeconds"),
+    freshMs: milliseconds(options.keysFreshMs, KEY_SET_TIMES.freshMs, "keysFreshMs"),
+    staleMs: milliseconds(options.keysStaleMs, KEY_SET_TIMES.staleMs, "keysStaleMs"),
   };
   const keys =
     publicKey === undefined
       ? publishedKeys(checkAddress(jwksUrl ?? "", "jwt(options): jwksUrl", "jwks_url"), times)
       : fixedKeys(publicKey);
-  const { issuers, resource, requiredScopes, scopesSupported } = rules;
+  const { issuer, resource, requiredScopes, scopesSupported } = rules;
   return {
-    issuers,
+    issuers: [issuer],
     resource,
     requiredScopes,
     scopesSupported,

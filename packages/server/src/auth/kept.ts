@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { keepNewest } from "@tenon/core";
 import type { ServerLog } from "../log.ts";
 import type { TokenVerifier, VerifiedToken } from "./types.ts";
 
@@ -23,23 +24,14 @@ export function createKeptTokens(
   log: ServerLog,
   finish: (verified: VerifiedToken) => VerifiedToken,
 ): KeptTokens {
-  // by SHA-256: what is kept opens nothing. Insertion order is order of age
+  // by SHA-256: what is kept opens nothing
   const kept = new Map<string, VerifiedToken>();
   const looking = new Map<string, Promise<VerifiedToken>>();
 
   async function verify(key: string, token: string): Promise<VerifiedToken> {
     try {
       const verified = finish(await verifier.verify(token, log));
-      if (verified.freshUntil > Date.now()) {
-        kept.delete(key);
-        kept.set(key, verified);
-        if (kept.size > MAX_KEPT) {
-          for (const oldest of kept.keys()) {
-            kept.delete(oldest);
-            break;
-          }
-        }
-      }
+      if (verified.freshUntil > Date.now()) keepNewest(kept, key, verified, MAX_KEPT);
       return verified;
     } finally {
       looking.delete(key);

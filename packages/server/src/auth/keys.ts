@@ -1,5 +1,6 @@
-import { createPublicKey, type JsonWebKey, type KeyObject } from "node:crypto";
-import { ConfigError, didYouMean, isRecord } from "@tenon/core";
+import { createPublicKey, type KeyObject } from "node:crypto";
+import { ConfigError, isRecord } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import type { CryptoKey } from "jose";
 import type { ServerLog } from "../log.ts";
 import { invalidToken } from "./errors.ts";
@@ -55,7 +56,7 @@ export interface KeySet {
 }
 
 /** The parts of a token's header that choose a key. */
-export interface KeyChoice {
+interface KeyChoice {
   readonly alg: string;
   readonly kid: string | undefined;
 }
@@ -101,7 +102,7 @@ function fixedKey(given: PublicKey): FixedKey {
   let key: KeyObject;
   try {
     // a JWK by its shape; Node checks its members
-    key = jwk ? createPublicKey({ key: jwk as JsonWebKey, format: "jwk" }) : createPublicKey(String(given));
+    key = jwk ? createPublicKey({ key: jwk, format: "jwk" }) : createPublicKey(String(given));
   } catch {
     throw refuse(
       "cannot be read; give PEM text (BEGIN PUBLIC KEY or BEGIN CERTIFICATE), a JWK or a key set as an object. The path of a " +
@@ -121,7 +122,7 @@ function fixedKey(given: PublicKey): FixedKey {
 export function fixedKeys(given: PublicKey | KeySet | readonly PublicKey[]): KeySource {
   const value: unknown = given;
   const set: unknown = isRecord(value) && Array.isArray(value.keys) ? value.keys : value;
-  const list = (Array.isArray(set) ? set : [set]) as readonly PublicKey[]; // each is looked at below
+  const list: readonly PublicKey[] = Array.isArray(set) ? set : [set]; // each is looked at below
   if (list.length === 0 || list.length > MAX_KEYS) throw refuse(`must be one to ${MAX_KEYS} keys; got ${list.length}`);
   const keys = list.map(fixedKey);
   return async ({ alg, kid }) => {

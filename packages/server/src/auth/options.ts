@@ -1,10 +1,13 @@
-import { ConfigError } from "@tenon/core";
+import { ConfigError, isLoopback } from "@tenon/core";
 import { checkScopes } from "../definition/scopes.ts";
 
 /** What every way to check tokens has to know. */
 export interface AcceptOptions {
-  /** Who issues the tokens, exactly as `iss` says it; several while you move from one to another. */
-  issuer: string | readonly string[];
+  /**
+   * Who issues the tokens, exactly as `iss` says it. One: whoever holds the keys could sign in the name of every issuer listed
+   * here. For several, give each its own keys: `anyOf(jwt({ issuer: a, … }), jwt({ issuer: b, … }))`.
+   */
+  issuer: string;
   /**
    * What a token must have been issued for (`aud`): best the server's public address, such as `https://orders.example/mcp`.
    * Without it a token for any other server of the same issuer would open this one, so there is no default.
@@ -19,10 +22,10 @@ export interface AcceptOptions {
   resource?: string;
   /** Scopes a client should ask for first. Default: `requiredScopes`. */
   scopesSupported?: readonly string[];
-  /** Seconds a clock may differ, at most 300. Default 30. */
-  clockSkewSeconds?: number;
-  /** Seconds a checked token is not looked at again, at most 60: so long a revoked one still works. Default 60. */
-  cacheSeconds?: number;
+  /** Milliseconds a clock may differ, at most 300,000. Default 30,000. */
+  clockSkewMs?: number;
+  /** Milliseconds a checked token is not looked at again, at most 60,000: so long a revoked one still works. Default 60,000. */
+  cacheTtlMs?: number;
   /** Claim that holds who calls. Default `sub`. */
   subjectClaim?: string;
   /** Claim that holds the scopes, as a text with blanks or as a list. Default `scope`, else `scp`. */
@@ -35,15 +38,15 @@ export const ACCEPT_OPTIONS = [
   "requiredScopes",
   "resource",
   "scopesSupported",
-  "clockSkewSeconds",
-  "cacheSeconds",
+  "clockSkewMs",
+  "cacheTtlMs",
   "subjectClaim",
   "scopesClaim",
 ] as const satisfies ReadonlyArray<keyof AcceptOptions>;
 
 /** {@link AcceptOptions}, checked. */
 export interface AcceptRules {
-  readonly issuers: readonly string[];
+  readonly issuer: string;
   readonly audiences: readonly string[];
   readonly requiredScopes: readonly string[];
   readonly resource: string | undefined;
@@ -54,8 +57,9 @@ export interface AcceptRules {
   readonly scopesClaim: string | undefined;
 }
 
-const MAX_SKEW_SECONDS = 300;
-const MAX_CACHE_SECONDS = 60;
+const SKEW_MS = 30_000;
+const MAX_SKEW_MS = 300_000;
+const MAX_CACHE_MS = 60_000;
 
 /** One or several texts. Any other value is an empty list. */
 export function texts(given: unknown): readonly string[] {
@@ -63,13 +67,11 @@ export function texts(given: unknown): readonly string[] {
   return list.every((one) => typeof one === "string" && one !== "") ? (list as readonly string[]) : []; // every one is a text
 }
 
-function seconds(given: number | undefined, fallback: number, most: number, where: string, code: string): number {
+function milliseconds(given: number | undefined, fallback: number, most: number, where: string, code: string): number {
   const value = given ?? fallback;
-  if (Number.isFinite(value) && value >= 0 && value <= most) return value * 1_000;
-  throw new ConfigError(`${where} is ${value}; expected 0 to ${most} seconds`, { code });
+  if (Number.isFinite(value) && value >= 0 && value <= most) return value;
+  throw new ConfigError(`${where} is ${value}; expected 0 to ${most} milliseconds`, { code });
 }
-
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /**
  * An address that credentials or keys may travel to: https, or http on this machine.
@@ -77,7 +79,7 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
  */
 export function checkAddress(given: string | URL, where: string, code: string): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
-  const safe = url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.test(url.hostname));
+  const safe = url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname));
   if (url && safe && url.username === "" && url.password === "" && url.hash === "") return url;
   const shown = url ? `${url.protocol}//${url.host}${url.pathname}` : "the given text";
   throw new ConfigError(
@@ -98,13 +100,19 @@ export function readAcceptOptions(options: AcceptOptions, where: string): Accept
       { code: "audience" },
     );
   }
-  const issuers = texts(options.issuer);
-  if (issuers.length === 0) {
+  const issuer: unknown = options.issuer;
+  if (Array.isArray(issuer)) {
+    const way = where.replace("(options)", "");
+    throw new ConfigError(
+      `${where} takes one issuer, got ${issuer.length}: with one set of keys, each could sign tokens in the name of the others. ` +
+        `Give each its own: anyOf(${way}({ issuer: "https://a.example", … }), ${way}({ issuer: "https://b.example", … }))`,
+      { code: "issuer" },
+    );
+  }
+  if (typeof issuer !== "string" || issuer === "") {
     throw new ConfigError(
       `${where} needs an issuer: the authorization server's identifier, as tokens say it in "iss"`,
-      {
-        code: "issuer",
-      },
+      { code: "issuer" },
     );
   }
   const { requiredScopes = [], scopesSupported = requiredScopes } = options;
@@ -118,13 +126,13 @@ export function readAcceptOptions(options: AcceptOptions, where: string): Accept
     );
   }
   return {
-    issuers,
+    issuer,
     audiences,
     requiredScopes,
     resource,
     scopesSupported,
-    clockSkewMs: seconds(options.clockSkewSeconds, 30, MAX_SKEW_SECONDS, `${where}: clockSkewSeconds`, "clock_skew"),
-    cacheMs: seconds(options.cacheSeconds, MAX_CACHE_SECONDS, MAX_CACHE_SECONDS, `${where}: cacheSeconds`, "cache"),
+    clockSkewMs: milliseconds(options.clockSkewMs, SKEW_MS, MAX_SKEW_MS, `${where}: clockSkewMs`, "clock_skew"),
+    cacheMs: milliseconds(options.cacheTtlMs, MAX_CACHE_MS, MAX_CACHE_MS, `${where}: cacheTtlMs`, "cache"),
     subjectClaim: options.subjectClaim ?? "sub",
     scopesClaim: options.scopesClaim,
   };

@@ -4,22 +4,30 @@ import type { Service } from "../dispatch/dispatch.ts";
 import { readEnvelope } from "../fast/envelope.ts";
 import type { Caller } from "../handler/context.ts";
 import { findInsufficient } from "../http/scope-check.ts";
-import { withoutCredentials } from "./bearer.ts";
+import { shownHeaders } from "./bearer.ts";
 import { challenge, challengedScopes } from "./challenge.ts";
 
-/** Answers requests whose token lacks scopes for what they ask. */
-export type ScopeRefusals = (
-  about: Pick<Viewer, "era" | "headers"> & {
-    readonly caller: Caller;
-    /** One message or a batch. */
-    readonly body: unknown;
-    /** Where the server's metadata is; undefined without a token check of its own. */
-    readonly metadataUrl: () => string | undefined;
-  },
-) => Response | undefined;
+/** Answers requests whose token lacks scopes. */
+export interface ScopeRefusals {
+  /** The refusal where a scope is lacking for what messages ask; undefined when all is well. */
+  of(
+    about: Pick<Viewer, "era" | "headers"> & {
+      readonly caller: Caller;
+      /** One message or a batch. */
+      readonly body: unknown;
+      readonly metadataUrl: MetadataUrl;
+    },
+  ): Response | undefined;
+  /** The refusal of what another token of the same caller asked for, with more scopes: not of this one's business. */
+  narrower(caller: Caller | undefined, needed: readonly string[], metadataUrl: MetadataUrl): Response;
+}
+
+/** Where the server's metadata is; undefined without a token check of its own. */
+type MetadataUrl = () => string | undefined;
 
 function* requestsOf(body: unknown): Generator<{ id: unknown; method: string; params: Record<string, unknown> }> {
-  for (const message of Array.isArray(body) ? (body as unknown[]) : [body]) {
+  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
+  for (const message of messages) {
     if (!isRecord(message) || typeof message.method !== "string") continue;
     yield { id: message.id, method: message.method, params: isRecord(message.params) ? message.params : {} };
   }
@@ -43,7 +51,7 @@ export function viewerOf(of: {
     meta,
     // made when a rule about visibility looks
     get headers() {
-      return headers && authenticated ? withoutCredentials(headers) : headers;
+      return shownHeaders(headers, { authenticated, caller });
     },
   };
 }
@@ -59,29 +67,44 @@ export function createScopeRefusals(
   always: readonly string[],
   known: () => ReadonlySet<string>,
 ): ScopeRefusals {
-  return ({ caller, era, headers, body, metadataUrl }) => {
-    for (const { id, method, params } of requestsOf(body)) {
-      const found = findInsufficient(
-        registry,
-        method,
-        params,
-        viewerOf({ caller, era, headers, authenticated, body, params }),
-      );
-      if (!found) continue;
-      const { code, message, data } = found.error;
-      log("info", "request refused: insufficient_scope", { caller: caller.subject, method, scopes: found.needed });
-      const scopes = challengedScopes([...found.needed, ...always], caller.scopes, known());
-      const header = challenge({
-        error: "insufficient_scope",
-        description: message,
-        scopes,
-        metadataUrl: metadataUrl(),
-      });
-      return Response.json(
-        { jsonrpc: "2.0", id: id ?? null, error: { code, message, data } },
-        { status: 403, headers: { "www-authenticate": header, "cache-control": "no-store" } },
-      );
-    }
-    return undefined;
+  const refuse = (
+    error: { code: number; message: string; data?: unknown },
+    about: { id: unknown; granted: readonly string[]; needed: readonly string[]; metadataUrl: MetadataUrl },
+  ): Response => {
+    const { id, granted, needed, metadataUrl } = about;
+    const header = challenge({
+      error: "insufficient_scope",
+      description: error.message,
+      scopes: challengedScopes([...needed, ...always], granted, known()),
+      metadataUrl: metadataUrl(),
+    });
+    return Response.json(
+      { jsonrpc: "2.0", id: id ?? null, error },
+      { status: 403, headers: { "www-authenticate": header, "cache-control": "no-store" } },
+    );
+  };
+  return {
+    of({ caller, era, headers, body, metadataUrl }) {
+      for (const { id, method, params } of requestsOf(body)) {
+        const viewer = viewerOf({ caller, era, headers, authenticated, body, params });
+        const found = findInsufficient(registry, method, params, viewer);
+        if (!found) continue;
+        const { needed } = found;
+        const { code, message, data } = found.error;
+        log("info", "request refused: insufficient_scope", { caller: caller.subject, method, scopes: needed });
+        return refuse({ code, message, data }, { id, granted: caller.scopes, needed, metadataUrl });
+      }
+      return undefined;
+    },
+    narrower(caller, needed, metadataUrl) {
+      // of scopes that are another server's, a challenge says nothing
+      const named = needed.filter((scope) => known().has(scope));
+      log("info", "request refused: made with a wider token", { caller: caller?.subject, scopes: named });
+      const message =
+        "This belongs to requests that were made with a token of more scopes; use one that has them, or open another session";
+      const data = { reason: "insufficient_scope", scopes: named };
+      const granted = caller?.scopes ?? [];
+      return refuse({ code: -32602, message, data }, { id: null, granted, needed: named, metadataUrl });
+    },
   };
 }

@@ -1,4 +1,5 @@
-import { ConfigError, jsonSchemaOf, type Schema } from "@tenon/core";
+import { ConfigError, type Schema } from "@tenon/core";
+import { jsonSchemaOf } from "@tenon/core/internal";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
 import fc from "fast-check";

@@ -1,15 +1,5 @@
-import {
-  didYouMean,
-  isRecord,
-  issueMessage,
-  type JsonObject,
-  resolvePointer,
-  type Schema,
-  type SchemaIssue,
-  validate,
-  valueAt,
-  wrongFields,
-} from "@tenon/core";
+import { isRecord, type JsonObject, type Schema, type SchemaIssue } from "@tenon/core";
+import { didYouMean, issueMessage, resolvePointer, validate, valueAt, wrongFields } from "@tenon/core/internal";
 import { wholeArguments } from "../dispatch/params.ts";
 
 /** What happens to arguments that the schema does not name: left out, or refused with "did you mean". */

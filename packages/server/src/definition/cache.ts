@@ -1,4 +1,5 @@
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 
 /** How long and for whom an answer may be kept (2026-07-28, caching). */
 export interface CacheHint {
@@ -26,7 +27,7 @@ type Cacheable = (typeof CACHEABLE)[number];
 export type CacheOptions = CacheHint & { readonly [M in Cacheable]?: CacheHint };
 
 /** The hint as it stands in a result. */
-export interface WireHint {
+interface WireHint {
   readonly ttlMs: number;
   readonly cacheScope: "private" | "public";
 }

@@ -6,16 +6,8 @@ import {
   UriTemplate,
   type Variables,
 } from "@modelcontextprotocol/server";
-import {
-  ConfigError,
-  checkOptions,
-  type Era,
-  isRecord,
-  type JsonObject,
-  jsonSchemaOf,
-  META,
-  type Schema,
-} from "@tenon/core";
+import { ConfigError, type Era, isRecord, type JsonObject, META, type Schema } from "@tenon/core";
+import { checkOptions, jsonSchemaOf } from "@tenon/core/internal";
 import { type Access, compileAccess, type Viewer } from "./access.ts";
 import { type CompiledInput, prepareInput } from "./arguments.ts";
 import { type CacheHint, checkHint } from "./cache.ts";
@@ -82,15 +74,15 @@ const ABOUT = [
   "visible",
   "scopes",
 ] as const satisfies ReadonlyArray<keyof AboutOptions>;
-const TOOL = [
+/** Keys of the options of a tool whose function is given. */
+export const TOOL_OPTIONS = [
   ...ABOUT,
   "input",
   "output",
   "annotations",
   "idempotent",
   "unknownArguments",
-  "worker",
-] as const satisfies ReadonlyArray<keyof ToolOptions | "worker">;
+] as const satisfies ReadonlyArray<keyof ToolOptions>;
 const RESOURCE = [
   ...ABOUT,
   "name",
@@ -174,7 +166,7 @@ function about(where: string, options: AboutOptions) {
 export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf?: TagsOf): CompiledTool {
   const where = `tool ${name}`;
   checkName("Tool", name);
-  checkOptions(options, TOOL, where);
+  checkOptions(options, [...TOOL_OPTIONS, "worker"], where);
   const input = compileInput(where, options.input, options);
   readParamHeaders(input.json, `${where}: input`);
   const output = options.output && toSchema(options.output, `${where}: output`);
@@ -187,7 +179,7 @@ export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf
   };
   const listing = (era: Era): Tool => ({
     ...shared,
-    ...(outputJson && { outputSchema: outputSchemaFor(era, outputJson) as NonNullable<Tool["outputSchema"]> }), // a JSON Schema
+    ...(outputJson && { outputSchema: outputSchemaFor(era, outputJson) }),
   });
   return {
     name,

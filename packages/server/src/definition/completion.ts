@@ -6,7 +6,9 @@ import type { Caller, Exchange } from "../handler/context.ts";
 export interface CompletionContext {
   /** Arguments that are filled in already. */
   readonly arguments: Readonly<Record<string, string>>;
+  /** Who asks, by a verified token. */
   readonly caller: Caller | undefined;
+  /** Fires when the answer is not wanted any more. */
   readonly signal: AbortSignal;
 }
 

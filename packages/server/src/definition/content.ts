@@ -1,5 +1,6 @@
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 
 // registered, so that content made by another copy of this module is still content
 const brand = Symbol.for("tenon.content");
@@ -32,12 +33,12 @@ export function text(value: string, structured?: object): Content {
   return make([{ type: "text", text: value }], structured);
 }
 
-/** @param data bytes, or base64 text */
+/** A picture in the answer. @param data bytes, or base64 text */
 export function image(data: Uint8Array | string, mimeType: string): Content {
   return make([{ type: "image", data: base64(data), mimeType }]);
 }
 
-/** @param data bytes, or base64 text */
+/** Sound in the answer. @param data bytes, or base64 text */
 export function audio(data: Uint8Array | string, mimeType: string): Content {
   return make([{ type: "audio", data: base64(data), mimeType }]);
 }
@@ -49,8 +50,9 @@ export function file(uri: string, data: Uint8Array | string, mimeType?: string):
   return make([{ type: "resource", resource }]);
 }
 
-/** A pointer to a resource that the client may read. */
+/** A pointer to a resource that the client may read. @throws ConfigError for an unknown key of `about` */
 export function link(uri: string, name: string, about: { description?: string; mimeType?: string } = {}): Content {
+  checkOptions(about, ["description", "mimeType"], "link(uri, name, about)");
   return make([{ type: "resource_link", uri, name, ...about }]);
 }
 

@@ -18,6 +18,7 @@ export type Args<I> = I extends Schema ? Infer<I> : I extends NoInput ? Record<s
 
 /** What tools, resources and prompts say about themselves in the same words. */
 export interface AboutOptions extends AccessOptions {
+  /** Name for people. Clients show the name on the wire where it is left out. */
   title?: string;
   /** What it does and when to use it: written for the model. */
   description?: string;
@@ -67,6 +68,7 @@ export interface WorkerToolOptions<I extends AnySchema | NoInput = AnySchema | N
 export interface ResourceOptions extends AboutOptions {
   /** Default: the URI. */
   name?: string;
+  /** Type of what it holds, such as `"text/markdown"`. Default: none is named. */
   mimeType?: string;
   /** Bytes, where they are known. */
   size?: number;
@@ -144,7 +146,7 @@ export function defineResource<L = unknown>(
   options: ResourceOptions,
   handler: ResourceHandler<L>,
 ): Definition<L> {
-  return { [brand]: true, kind: "resource", name: uri, options, run: handler as Run<L> }; // its template makes the variables
+  return { [brand]: true, kind: "resource", name: uri, options, run: handler };
 }
 
 /**
@@ -156,5 +158,5 @@ export function definePrompt<I extends AnySchema | NoInput = NoInput, L = unknow
   options: PromptOptions<I>,
   handler: PromptHandler<I, L>,
 ): Definition<L> {
-  return { [brand]: true, kind: "prompt", name, options, run: handler as Run<L> }; // its schema makes the arguments
+  return { [brand]: true, kind: "prompt", name, options, run: handler };
 }

@@ -1,4 +1,5 @@
-import { ConfigError, isRecord, JsonError, type JsonObject, subschemas, surveySchema, toJson } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject } from "@tenon/core";
+import { JsonError, subschemas, surveySchema, toJson } from "@tenon/core/internal";
 
 /** Levels of objects in a document that are looked at before anything walks it. */
 const MAX_LEVELS = 256;
@@ -18,7 +19,7 @@ function renameInt(node: JsonObject, levels = MAX_LEVELS): void {
   if (node.type === "int") node.type = "integer";
   if (Array.isArray(node.type)) node.type = node.type.map((type) => (type === "int" ? "integer" : type));
   if (levels === 0) return;
-  for (const [, child] of subschemas(node)) if (isRecord(child)) renameInt(child as JsonObject, levels - 1); // inside JSON
+  for (const [, child] of subschemas(node)) if (isRecord(child)) renameInt(child, levels - 1);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { issuePath, validate } from "@tenon/core";
+import { issuePath, validate } from "@tenon/core/internal";
 import { describe, expect, it } from "vitest";
 import { jsonSchema } from "./json-schema.ts";
 

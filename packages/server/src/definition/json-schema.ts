@@ -1,5 +1,6 @@
-import { ConfigError, describeFault, isSchema, type JsonObject, type Schema, TenonError } from "@tenon/core";
-import type { Verdict } from "@tenon/core/schema-check";
+import { ConfigError, type JsonObject, type Schema, TenonError } from "@tenon/core";
+import { describeFault, isSchema } from "@tenon/core/internal";
+import type { Verdict } from "@tenon/core/internal/schema-check";
 import { checkDocument } from "./document.ts";
 
 /** A JSON Schema (2020-12) written by hand; arguments it describes have the type `Record<string, unknown>`. */
@@ -18,7 +19,7 @@ const DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
 /** The compiled check, loaded with the first value: servers without hand-written JSON Schema never pay for the compiler. */
 async function compile(document: JsonObject, where: string): Promise<(value: unknown) => Verdict> {
-  const { schemaCheck } = await import("@tenon/core/schema-check");
+  const { schemaCheck } = await import("@tenon/core/internal/schema-check");
   const compiled = schemaCheck(document);
   if (!compiled.fault) return compiled.check;
   throw new ConfigError(`${where} is not a valid JSON Schema: ${describeFault(compiled.fault)}`, { code: "schema" });
@@ -61,5 +62,5 @@ export function jsonSchema<T = Record<string, unknown>>(document: JsonSchema, wh
 export function toSchema(given: AnySchema, where: string): Schema {
   // what says it is a schema library's is checked as one, so that the error can name the library
   if (isSchema(given) || "~standard" in Object(given)) return given as Schema; // jsonSchemaOf refuses it if it is not
-  return jsonSchema(given as JsonSchema, where); // checkDocument refuses what is no document
+  return jsonSchema(given, where); // checkDocument refuses what is no document
 }

@@ -1,5 +1,6 @@
 import type { Prompt, Resource, ResourceTemplateType, Tool } from "@modelcontextprotocol/server";
-import { ConfigError, didYouMean, type Era } from "@tenon/core";
+import { ConfigError, type Era } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import type { Middleware } from "../middleware/onion.ts";
 import { type Access, isListed, oncePerRequest, type Viewer, type VisibleTags } from "./access.ts";
 import type { ReadingRules } from "./arguments.ts";

@@ -1,5 +1,6 @@
 import type { CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult } from "@modelcontextprotocol/server";
-import { describeIssues, type Era, isRecord, type Schema, TenonError, toJson, validate } from "@tenon/core";
+import { type Era, isRecord, type Schema, TenonError } from "@tenon/core";
+import { describeIssues, toJson, validate } from "@tenon/core/internal";
 import { ToolError } from "../errors.ts";
 import { blockProblem, contentsProblem, isCallToolResult, isContent } from "./content.ts";
 
@@ -21,7 +22,7 @@ export class ResultTooLargeError extends ToolError {
 }
 
 /** Structured content must be an object for legacy peers: anything else travels as `{ result: value }` there. */
-export function structuredFor(era: Era, value: unknown): unknown {
+function structuredFor(era: Era, value: unknown): unknown {
   return era === "legacy" && !isRecord(value) ? { result: value } : value;
 }
 
@@ -143,7 +144,7 @@ export function resourceResult(
   if (isContent(returned)) {
     const contents = returned.blocks.map((block) => {
       if (block.type === "text") return { uri, mimeType: mimeType ?? "text/plain", text: block.text };
-      if (block.type === "image" || block.type === "audio") return { uri, mimeType: block.mimeType, blob: block.data };
+      if ("data" in block) return { uri, mimeType: block.mimeType, blob: block.data };
       if (block.type === "resource") return block.resource;
       throw new ReturnedValueError(`${what} returned a link; return what it points at`, { code: "malformed_result" });
     });

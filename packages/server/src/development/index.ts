@@ -5,7 +5,6 @@ export {
   type PublicJwk,
   publicJwks,
   publicPem,
-  SIGNING_ALGORITHMS,
   SIGNING_KEY_FILE,
   type SigningAlgorithm,
   type SigningKey,
@@ -14,4 +13,4 @@ export {
   signingKeyFiles,
 } from "./keys.ts";
 export { openSigningKey } from "./open-key.ts";
-export { DEVELOPMENT_CLIENT, DEVELOPMENT_ISSUER, MAX_TOKEN_SECONDS, signToken, type TokenOptions } from "./tokens.ts";
+export { DEVELOPMENT_ISSUER, signToken, type TokenOptions } from "./tokens.ts";

@@ -4,14 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import {
-  createSigningKey,
-  loadSigningKey,
-  publicJwks,
-  publicPem,
-  SIGNING_ALGORITHMS,
-  saveSigningKey,
-} from "./index.ts";
+import { createSigningKey, loadSigningKey, publicJwks, publicPem, saveSigningKey } from "./index.ts";
+import { SIGNING_ALGORITHMS } from "./keys.ts";
 
 const home = mkdtempSync(join(tmpdir(), "tenon-keys-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));

@@ -2,11 +2,13 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } fr
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError, codeOf, messageOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { calculateJwkThumbprint } from "jose";
 
 /** What development keys may sign with: asymmetric only, so that whoever can check a token cannot make one. */
 export const SIGNING_ALGORITHMS = ["ES256", "RS256", "EdDSA"] as const;
+/** An algorithm that development keys sign with. */
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 /** A public key as JWK (RFC 7517), with what a verifier needs to choose it. */
@@ -54,6 +56,15 @@ const generate = promisify(generateKeyPair);
 /** Both halves of the message are in `data` too: a command line shows them on lines of their own. */
 const keyError = (code: string, problem: string, fix: string, cause?: unknown): ConfigError =>
   new ConfigError(`${problem}; ${fix}`, { code, data: { problem, fix }, ...(cause !== undefined && { cause }) });
+
+/** The error for a key that cannot be kept in a file. */
+export const unwritable = (path: string, cause: unknown): ConfigError =>
+  keyError(
+    "signing_key_unwritable",
+    `The key cannot be written to ${path} (${messageOf(cause)})`,
+    "choose another place",
+    cause,
+  );
 
 async function signingKey(privateKey: KeyObject, algorithm: SigningAlgorithm): Promise<SigningKey> {
   const jwk = createPublicKey(privateKey).export({ format: "jwk" });
@@ -127,13 +138,8 @@ export function saveSigningKey(key: SigningKey, path: string): SigningKeyFiles {
     writeFileSync(files.jwks, `${JSON.stringify(publicJwks(key), undefined, 2)}\n`, { mode: 0o644, flag: "wx" });
   } catch (cause) {
     // another process was quicker
-    if (cause instanceof Error && "code" in cause && cause.code === "EEXIST") throw exists(path);
-    throw keyError(
-      "signing_key_unwritable",
-      `The key cannot be written to ${path} (${cause instanceof Error ? cause.message : String(cause)})`,
-      "choose another place",
-      cause,
-    );
+    if (codeOf(cause) === "EEXIST") throw exists(path);
+    throw unwritable(path, cause);
   }
   return files;
 }
@@ -144,7 +150,7 @@ function readPrivate(path: string): string {
   try {
     file = openSync(path, "r");
   } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") {
+    if (codeOf(cause) === "ENOENT") {
       throw keyError(
         "signing_key_missing",
         `There is no signing key at ${path}`,

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { ConfigError } from "@tenon/core";
+import { ConfigError, codeOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import {
   createSigningKey,
   loadSigningKey,
@@ -10,9 +11,8 @@ import {
   type SigningAlgorithm,
   type SigningKey,
   signingKeyFiles,
+  unwritable,
 } from "./keys.ts";
-
-const isTaken = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "EEXIST";
 
 /** Puts a new private key into its place, whole or not at all; the key that another process put there meanwhile stays. */
 function place(key: SigningKey, path: string): void {
@@ -22,7 +22,7 @@ function place(key: SigningKey, path: string): void {
     writeFileSync(temporary, key.privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600, flag: "wx" });
     linkSync(temporary, path); // unlike a renamed file, a link never replaces what is there
   } catch (error) {
-    if (!isTaken(error)) throw error;
+    if (codeOf(error) !== "EEXIST") throw error;
   } finally {
     rmSync(temporary, { force: true });
   }
@@ -52,6 +52,7 @@ export async function openSigningKey(
   path: string,
   options: { algorithm?: SigningAlgorithm } = {},
 ): Promise<SigningKey> {
+  checkOptions(options, ["algorithm"], "openSigningKey(path, options)");
   const files = signingKeyFiles(path);
   const made = existsSync(path) ? undefined : await createSigningKey(options);
   try {
@@ -62,8 +63,6 @@ export async function openSigningKey(
     return key;
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
-    const problem = `The key cannot be written to ${path} (${cause instanceof Error ? cause.message : String(cause)})`;
-    const fix = "choose another place";
-    throw new ConfigError(`${problem}; ${fix}`, { code: "signing_key_unwritable", data: { problem, fix }, cause });
+    throw unwritable(path, cause);
   }
 }

@@ -1,6 +1,7 @@
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it } from "vitest";
-import { createSigningKey, publicJwks, SIGNING_ALGORITHMS, signToken, type TokenOptions } from "./index.ts";
+import { createSigningKey, publicJwks, signToken, type TokenOptions } from "./index.ts";
+import { SIGNING_ALGORITHMS } from "./keys.ts";
 
 const audience = "http://127.0.0.1:8000/mcp";
 const issuer = "http://127.0.0.1:4749";
@@ -40,9 +41,10 @@ describe("a development token", () => {
     ["an empty audience", { audience: "" }, "audience is missing"],
     ["an empty list of audiences", { audience: [] }, "audience is missing"],
     ["no subject", { subject: " " }, "subject is missing"],
-    ["a lifetime beyond a day", { expiresInSeconds: 86_401 }, "expiresInSeconds is 86401"],
-    ["no lifetime", { expiresInSeconds: 0 }, "from 1 to 86400"],
-    ["a fraction of a second", { expiresInSeconds: 1.5 }, "whole number"],
+    ["a lifetime beyond a day", { ttlMs: 86_401_000 }, "ttlMs is 86401000"],
+    ["no lifetime", { ttlMs: 0 }, "expected 1,000 to 86,400,000"],
+    ["a fraction of a second", { ttlMs: 500 }, "a second to a day"],
+    ["a lifetime that is no number", { ttlMs: Number.NaN }, "ttlMs is NaN"],
     ["a scope with a space", { scopes: ["a b"] }, '"a b" is no scope'],
     ["a claim that has an option", { claims: { sub: "root" } }, 'may not set "sub"'],
     ["a claim that binds the token to another key", { claims: { cnf: {} } }, 'may not set "cnf"'],

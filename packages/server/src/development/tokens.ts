@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { ConfigError, checkOptions, isRecord } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { SignJWT } from "jose";
 import type { SigningKey } from "./keys.ts";
 
@@ -8,9 +9,9 @@ export const DEVELOPMENT_ISSUER = "http://127.0.0.1:4749";
 /** The `client_id` of a token where none is named. */
 export const DEVELOPMENT_CLIENT = "tenon-development";
 
-const DEFAULT_SECONDS = 3_600;
+const DEFAULT_MS = 3_600_000;
 /** A development token that lives longer ends up in a script, and then in production. */
-export const MAX_TOKEN_SECONDS = 86_400;
+const MAX_MS = 86_400_000;
 const MAX_CLAIMS_BYTES = 8 * 1024;
 /** Claims that have an option of their own, or are made here. */
 const RESERVED = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "scope", "client_id", "cnf"];
@@ -19,6 +20,7 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
 /** Who a token is about, and who may take it. */
 export interface TokenOptions {
+  /** What signs it: `createSigningKey`, `openSigningKey` or `loadSigningKey` make one. */
   key: SigningKey;
   /** `iss`: what the server that checks the token expects. Default `DEVELOPMENT_ISSUER`. */
   issuer?: string;
@@ -26,11 +28,12 @@ export interface TokenOptions {
   subject: string;
   /** `aud`: the server's address, for example `http://127.0.0.1:8000/mcp`. Required: a token for everyone can be replayed anywhere. */
   audience: string | readonly string[];
+  /** What it is good for. Default: none. */
   scopes?: readonly string[];
   /** `client_id`. Default `DEVELOPMENT_CLIENT`. */
   clientId?: string;
-  /** Lifetime in seconds from `issuedAt`, at most a day. Default 3600. */
-  expiresInSeconds?: number;
+  /** Milliseconds it lives from `issuedAt` on, a second to a day; parts of a second are dropped. Default 3,600,000: an hour. */
+  ttlMs?: number;
   /** `nbf`: not to be taken before. */
   notBefore?: Date;
   /** `iat`. Default now; a time in the past makes a token that has expired, to test with. */
@@ -76,21 +79,10 @@ function checkClaims(claims: unknown): Record<string, unknown> {
 export async function signToken(options: TokenOptions): Promise<string> {
   checkOptions(
     options,
-    [
-      "key",
-      "issuer",
-      "subject",
-      "audience",
-      "scopes",
-      "clientId",
-      "expiresInSeconds",
-      "notBefore",
-      "issuedAt",
-      "claims",
-    ],
+    ["key", "issuer", "subject", "audience", "scopes", "clientId", "ttlMs", "notBefore", "issuedAt", "claims"],
     "signToken(options)",
   );
-  const { key, scopes = [], expiresInSeconds = DEFAULT_SECONDS, issuedAt = new Date(), notBefore } = options;
+  const { key, scopes = [], ttlMs = DEFAULT_MS, issuedAt = new Date(), notBefore } = options;
   const address = "the address of the server that takes the token";
   const audience = [options.audience].flat().map((one) => text(one, "audience", address));
   const [first] = audience;
@@ -99,8 +91,8 @@ export async function signToken(options: TokenOptions): Promise<string> {
   if (badScope !== undefined) {
     throw refuse(`${JSON.stringify(badScope)} is no scope; expected printable characters without spaces and quotes`);
   }
-  if (!Number.isInteger(expiresInSeconds) || expiresInSeconds < 1 || expiresInSeconds > MAX_TOKEN_SECONDS) {
-    throw refuse(`expiresInSeconds is ${expiresInSeconds}; expected a whole number from 1 to ${MAX_TOKEN_SECONDS}`);
+  if (!(ttlMs >= 1_000 && ttlMs <= MAX_MS)) {
+    throw refuse(`ttlMs is ${ttlMs}; expected 1,000 to 86,400,000 milliseconds: a second to a day`);
   }
   const iat = seconds(issuedAt, "issuedAt");
   return new SignJWT({
@@ -110,7 +102,7 @@ export async function signToken(options: TokenOptions): Promise<string> {
     aud: audience.length === 1 ? first : audience,
     client_id: text(options.clientId ?? DEVELOPMENT_CLIENT, "clientId", "the program the token was given to"),
     iat,
-    exp: iat + expiresInSeconds,
+    exp: iat + Math.floor(ttlMs / 1_000),
     jti: randomUUID(),
     ...(scopes.length > 0 && { scope: [...new Set(scopes)].join(" ") }),
     ...(notBefore !== undefined && { nbf: seconds(notBefore, "notBefore") }),

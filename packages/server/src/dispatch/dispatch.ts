@@ -5,7 +5,8 @@ import {
   ResourceNotFoundError,
   type Result,
 } from "@modelcontextprotocol/server";
-import { didYouMean, isRecord, type Json, toJson } from "@tenon/core";
+import { isRecord, type Json } from "@tenon/core";
+import { didYouMean, toJson } from "@tenon/core/internal";
 import { demandScopes, listedNames } from "../definition/access.ts";
 import { readArguments } from "../definition/arguments.ts";
 import type { CacheHints } from "../definition/cache.ts";

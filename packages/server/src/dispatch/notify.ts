@@ -8,10 +8,13 @@ import type { ServerLog } from "../log.ts";
 
 /** Tells clients that asked for it that something changed. Calls of one turn are sent once. */
 export interface Notifier {
+  /** The list of tools is another one. */
   toolsChanged(): void;
+  /** The list of prompts is another one. */
   promptsChanged(): void;
+  /** The list of resources is another one. */
   resourcesChanged(): void;
-  /** @param uri the resource that changed, as clients subscribed to it */
+  /** What a resource holds is new. @param uri the resource, as clients subscribed to it */
   resourceUpdated(uri: string): void;
 }
 

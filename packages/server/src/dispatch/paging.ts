@@ -13,10 +13,10 @@ const LISTS = {
 export type ListMethod = keyof typeof LISTS;
 
 /** Items of one page when the server's options say nothing. */
-export const PAGE_SIZE = 500;
+const PAGE_SIZE = 500;
 
 /** What a page of a list depends on besides its items. */
-export interface ListState {
+interface ListState {
   readonly revision: number;
   readonly personal: boolean;
 }

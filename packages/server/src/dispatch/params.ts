@@ -1,4 +1,5 @@
 import { isRecord } from "@tenon/core";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import { parseBody } from "../http/body.ts";
 
 /** One parameter of a method: what it must look like, and how a refusal says so. */
@@ -53,7 +54,6 @@ function mayWatch(filter: unknown): boolean {
 
 const hasTexts = (value: unknown, ...names: readonly string[]): boolean =>
   isRecord(value) && names.every((name) => isText(value[name]));
-const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 /** Methods that only the protocol layer answers, or that are too seldom for a short way. */
 const OTHERS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   [
@@ -77,7 +77,11 @@ const OTHERS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ],
   [
     "logging/setLevel",
-    { params: { level: { fits: (level) => LEVELS.some((known) => known === level), expected: LEVELS.join(" or ") } } },
+    {
+      params: {
+        level: { fits: (level) => LOG_LEVELS.some((known) => known === level), expected: LOG_LEVELS.join(" or ") },
+      },
+    },
   ],
   ["resources/subscribe", { params: { uri: text } }],
   [
@@ -111,7 +115,7 @@ const OTHERS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
 export const shapeOf = (method: string): Shape | undefined => SHAPES.get(method);
 
 /** A value as an error may show it. */
-export function brief(value: unknown): string {
+function brief(value: unknown): string {
   if (value === undefined) return "nothing";
   const json = JSON.stringify(value) ?? typeof value;
   return json.length > 60 ? `${json.slice(0, 57)}…` : json;

@@ -10,7 +10,8 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
-import { withoutCredentials } from "../auth/bearer.ts";
+import { shownHeaders } from "../auth/bearer.ts";
+import type { Viewer } from "../definition/access.ts";
 import type { Registry } from "../definition/registry.ts";
 import { wireExtensions } from "../extension/extension-wiring.ts";
 import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
@@ -83,16 +84,16 @@ function describeClient(server: Server, ctx: ServerContext, era: Era): ClientDes
 /** One request of the SDK's protocol layer as the dispatcher sees it. */
 function exchangeOf({ authenticated }: Service, server: Server, ctx: ServerContext, era: Era): Exchange {
   const { mcpReq } = ctx;
-  const headers = ctx.http?.req?.headers;
+  const caller = ctx.http?.authInfo?.extra?.caller as Caller | undefined; // set by our HTTP side only
   return {
     era,
     requestId: mcpReq.id,
     sessionId: ctx.sessionId,
     signal: mcpReq.signal,
     meta: withValidTrace(mcpReq._meta ?? {}),
-    headers: headers && authenticated ? withoutCredentials(headers) : headers,
+    headers: shownHeaders(ctx.http?.req?.headers, { authenticated, caller }),
     remoteAddress: remoteAddressOf(ctx.http?.req),
-    caller: ctx.http?.authInfo?.extra?.caller as Caller | undefined, // set by our HTTP side only
+    caller,
     client: describeClient(server, ctx, era),
     requestState: mcpReq.requestState<string>(),
     inputResponses: mcpReq.inputResponses,
@@ -143,8 +144,15 @@ export function createProtocol(service: Service, introduction: Introduction, era
 /**
  * A protocol instance that stays (a legacy session, stdio): it also hears of changes, and a legacy client says by
  * `resources/subscribe` which resources it watches. On the modern era the SDK's router holds the subscriptions.
+ * @param listeners who hears what is told: another token may have subscribed, which sees more than they do
  */
-export function createLastingProtocol(service: Service, introduction: Introduction, era: Era, bus: Bus): Server {
+export function createLastingProtocol(
+  service: Service,
+  introduction: Introduction,
+  era: Era,
+  bus: Bus,
+  listeners: () => Iterable<Viewer> = () => [],
+): Server {
   const server = createProtocol(service, introduction, era);
   const watched = new Set<string>();
   let chars = 0;
@@ -167,7 +175,8 @@ export function createLastingProtocol(service: Service, introduction: Introducti
       return {};
     });
   }
-  const unfollow = bus.follow(server, (uri) => era === "modern" || watched.has(uri));
+  const mayHear = (uri: string): boolean => ![...listeners()].some((viewer) => hidesFrom(service, uri, viewer));
+  const unfollow = bus.follow(server, (uri) => era === "modern" || (watched.has(uri) && mayHear(uri)));
   server.onclose = unfollow;
   return server;
 }

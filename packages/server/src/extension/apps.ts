@@ -6,7 +6,9 @@ import {
   RESOURCE_MIME_TYPE,
   RESOURCE_URI_META_KEY,
 } from "@modelcontextprotocol/ext-apps/server";
-import { ConfigError, checkOptions, type Schema } from "@tenon/core";
+import { ConfigError, type Schema } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
+import { TOOL_OPTIONS } from "../definition/compile.ts";
 import type { ClientDescription, TenonServer, ToolHandler, ToolOptions } from "../index.ts";
 
 /** A view: one HTML page that a host shows in a sandbox beside the tools that belong to it. */
@@ -15,6 +17,7 @@ export interface AppOptions {
   uri: string;
   /** Shown to people who review the server. Default: the URI. */
   name?: string;
+  /** What the page shows, for people who review the server. */
   description?: string;
   /** The page: text, a file, or a function that makes it anew for every read. */
   html: string | URL | (() => string | Promise<string>);
@@ -24,13 +27,16 @@ export interface AppOptions {
   permissions?: McpUiResourceMeta["permissions"];
   /** A stable origin of its own, where the host gives one. */
   domain?: string;
+  /** Whether the page wants a border and a background around it. Default: as the host likes. */
   prefersBorder?: boolean;
 }
 
 /** Who may call a tool of a view: the model, the page, or both (default). */
-export type Visibility = NonNullable<McpUiToolMeta["visibility"]>;
+type Visibility = NonNullable<McpUiToolMeta["visibility"]>;
 
+/** What a tool of a view says about itself. */
 export type AppToolOptions<I extends Schema | undefined, O extends Schema | undefined> = ToolOptions<I, O> & {
+  /** Who may call it: the model, the page, or both (default). */
   visibility?: Visibility;
 };
 
@@ -101,7 +107,9 @@ export function app<Lifespan>(server: TenonServer<Lifespan>, options: AppOptions
   }
   const view: App<Lifespan> = {
     uri,
-    tool(toolName, { visibility, ...toolOptions }, handler) {
+    tool(toolName, given, handler) {
+      checkOptions(given, [...TOOL_OPTIONS, "visibility"], `view "${uri}", tool "${toolName}"`);
+      const { visibility, ...toolOptions } = given;
       const meta = {
         ...toolOptions.meta,
         ui: { resourceUri: uri, ...(visibility && { visibility }) },

@@ -5,18 +5,8 @@ import {
   ProtocolErrorCode,
   type Result,
 } from "@modelcontextprotocol/server";
-import {
-  ConfigError,
-  checkOptions,
-  describeIssues,
-  type Era,
-  type Infer,
-  isRecord,
-  type JsonObject,
-  type Schema,
-  toJson,
-  validate,
-} from "@tenon/core";
+import { ConfigError, type Era, type Infer, isRecord, type JsonObject, type Schema } from "@tenon/core";
+import { checkOptions, describeIssues, toJson, validate } from "@tenon/core/internal";
 import { maskFailure, ToolError } from "../errors.ts";
 import type { ClientDescription, Exchange } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";
@@ -43,10 +33,14 @@ export interface ExtensionMethod<P extends Schema = Schema> {
 }
 
 /** The peer of a session that has just been opened. */
-export interface Connection {
+export interface ConnectedClient {
+  /** What the client says of itself. */
   readonly client: ClientDescription;
+  /** The revision of the session. */
   readonly era: Era;
+  /** The session's id; undefined on stdio. */
   readonly sessionId: string | undefined;
+  /** The settings the client declared for this extension; undefined when it did not declare it. */
   readonly declared: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -58,6 +52,7 @@ export interface Extension {
   settings?: JsonObject;
   /** Eras it is offered on. Default both. */
   eras?: readonly Era[];
+  /** The methods it adds, by JSON-RPC name such as `"audit/list"`. */
   methods?: Readonly<Record<string, ExtensionMethod>>;
   /**
    * What a client must have declared to call the methods; one that has not gets -32021 that says so.
@@ -68,7 +63,7 @@ export interface Extension {
    * Called once per session of 2025-11-25, when the client has introduced itself. On 2026-07-28 there are no sessions: look at
    * `exchange.declared` in each request.
    */
-  onConnect?(connection: Connection): void | Promise<void>;
+  onConnect?(peer: ConnectedClient): void | Promise<void>;
 }
 
 /** Keeps the types of a method's schema and handler together. */
@@ -95,7 +90,7 @@ export interface Extensions {
     lifespan: () => Promise<unknown>,
   ): Promise<Result>;
   /** Tells the extensions that a legacy session was opened. */
-  connected(peer: Omit<Connection, "declared">): void;
+  connected(peer: Omit<ConnectedClient, "declared">): void;
 }
 
 const BOTH: readonly Era[] = ["modern", "legacy"];

@@ -4,15 +4,15 @@ import {
   SKILLS_EXTENSION_ID,
   type Skill,
   type SkillCatalog,
-  type SkillCatalogOptions,
   type SkillReadResult,
   SkillsExtension,
-  type SkillsOptions,
+  type SkillWarning,
 } from "@modelcontextprotocol/server/ext/skills";
-import { ConfigError, type Era, isSchema, LEGACY_REVISION, MODERN_REVISION, type Schema } from "@tenon/core";
-import type { Exchange, Extension, ExtensionMethod, TenonServer } from "../index.ts";
+import { ConfigError, type Era, type Schema } from "@tenon/core";
+import { checkOptions, isSchema, LEGACY_REVISION, MODERN_REVISION } from "@tenon/core/internal";
+import type { CacheHint, Exchange, Extension, ExtensionMethod, TenonServer } from "../index.ts";
 
-export type { Skill, SkillCatalogOptions, SkillReadResult } from "@modelcontextprotocol/server/ext/skills";
+export type { Skill, SkillReadResult } from "@modelcontextprotocol/server/ext/skills";
 
 /** Skills that do not lie in a folder: generated, per caller, or too many to list. */
 export interface SkillSource {
@@ -30,10 +30,38 @@ export interface SkillSource {
   ): Promise<{ resources: Resource[]; nextCursor?: string } | undefined>;
 }
 
-export interface SkillSourceOptions extends SkillsOptions {
-  /** Every URI of the source starts with it. Default `skill://`. */
+/** How skills are found, checked and kept. */
+export interface SkillsOptions {
+  /** For a folder: in front of every skill's name, so that `"acme"` serves `skill://acme/<skill>/…`. Default: nothing. */
+  prefix?: string;
+  /** For a source: every URI of it starts with this. Default `skill://`. */
   baseUri?: string;
+  /** For a folder: entries of one page of a list. Default 100. */
+  pageSize?: number;
+  /** For a folder: what one skill may hold. What is above is a warning, with `strict` an error. */
+  limits?: {
+    /** Files of one skill. Default 512. */
+    files?: number;
+    /** Bytes of all its files. Default 16 MiB. */
+    bytes?: number;
+  };
+  /** How long and for whom clients may keep lists and files. Default: not at all. */
+  cache?: CacheHint;
+  /** Makes an error of what is otherwise a warning. Default false. */
+  strict?: boolean;
+  /** Hears of warnings. Default: a line on stderr. */
+  onWarning?: (warning: SkillWarning) => void;
 }
+
+const OPTIONS = [
+  "prefix",
+  "baseUri",
+  "pageSize",
+  "limits",
+  "cache",
+  "strict",
+  "onWarning",
+] as const satisfies ReadonlyArray<keyof SkillsOptions>;
 
 /** Skills ready to be served, and what they consist of. */
 export interface Skills {
@@ -144,19 +172,24 @@ function build(extension: SkillsExtension, catalog: SkillCatalog | undefined): S
  * Skills (SEP-2640, `io.modelcontextprotocol/skills`): folders with a `SKILL.md` that a model may read when a task calls for it.
  *
  * @param from a folder of skill folders, or a source
- * @throws SkillCatalogError when the folder cannot be read, or, with `strict`, when a skill in it is wrong
+ * @throws ConfigError for an unknown option, SkillCatalogError when the folder cannot be read, or, with `strict`, when a skill in it is wrong
  * @example (await skills("./skills")).addTo(server)
  */
-export async function skills(
-  from: string | URL | SkillSource,
-  options: SkillCatalogOptions & SkillSourceOptions = {},
-): Promise<Skills> {
+export async function skills(from: string | URL | SkillSource, options: SkillsOptions = {}): Promise<Skills> {
+  checkOptions(options, OPTIONS, "skills(from, options)");
+  checkOptions(options.limits ?? {}, ["files", "bytes"], "skills(from, options).limits");
+  const { cache, ...rest } = options;
+  checkOptions(cache ?? {}, ["ttlMs", "scope"], "skills(from, options).cache");
+  const given = {
+    ...rest,
+    ...(cache && { cacheHint: { ttlMs: cache.ttlMs ?? 0, cacheScope: cache.scope ?? "private" } }),
+  };
   if (typeof from === "string" || from instanceof URL) {
     const [{ loadSkills }, { fileURLToPath }] = await Promise.all([
       import("@modelcontextprotocol/server/ext/skills/node"),
       import("node:url"),
     ]);
-    const catalog = await loadSkills(typeof from === "string" ? from : fileURLToPath(from), options);
+    const catalog = await loadSkills(typeof from === "string" ? from : fileURLToPath(from), given);
     return build(catalog, catalog);
   }
   const source = {
@@ -168,5 +201,5 @@ export async function skills(
         from.readDirectory?.(uri, params, ctx as unknown as Exchange) ?? Promise.resolve(undefined), // as above
     }),
   } satisfies SdkSource;
-  return build(new SkillsExtension({ ...options, source }), undefined);
+  return build(new SkillsExtension({ ...given, source }), undefined);
 }

@@ -1,29 +1,17 @@
 import {
   CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
-  type ClientCapabilities,
   classifyInboundRequest,
   LOG_LEVEL_META_KEY,
   type LoggingLevel,
   PROTOCOL_VERSION_META_KEY,
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import type { ClientDescription } from "../handler/context.ts";
 
 /** The modern revision the fast path speaks. */
 export const REVISION = "2026-07-28";
-
-/** Levels in order of severity (RFC 5424). */
-export const LEVELS: readonly LoggingLevel[] = [
-  "debug",
-  "info",
-  "notice",
-  "warning",
-  "error",
-  "critical",
-  "alert",
-  "emergency",
-];
 
 const RESERVED: ReadonlySet<string> = new Set([
   PROTOCOL_VERSION_META_KEY,
@@ -71,7 +59,7 @@ export function isToken(token: unknown): boolean {
 function wellFormed(meta: Record<string, unknown>, capabilities: Record<string, unknown>, body: unknown): boolean {
   if (!isToken(meta.progressToken)) return false;
   const level = meta[LOG_LEVEL_META_KEY];
-  if (level !== undefined && !LEVELS.some((known) => known === level)) return false;
+  if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) return false;
   if (plainCapabilities(capabilities) && plainClientInfo(meta[CLIENT_INFO_META_KEY])) return true;
   // unusual, maybe right: the protocol's own schema decides
   return classifyInboundRequest({ httpMethod: "POST", body }).kind === "modern";
@@ -100,7 +88,7 @@ export function readEnvelope(meta: Record<string, unknown>, body: unknown): Enve
       // wellFormed() checked both against the revision's schema
       name: isRecord(info) ? (info.name as string) : undefined,
       version: isRecord(info) ? (info.version as string) : undefined,
-      capabilities: capabilities as ClientCapabilities,
+      capabilities,
     },
     logLevel: meta[LOG_LEVEL_META_KEY] as LoggingLevel | undefined, // wellFormed() found it among the levels
     meta: unreserved(meta),

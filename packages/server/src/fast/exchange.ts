@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { LoggingLevel } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
+import { LOG_LEVELS } from "@tenon/core/internal";
 import { CREDENTIAL_HEADERS } from "../auth/bearer.ts";
 import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
 import { remoteAddressOf } from "../http/remote-address.ts";
-import { LEVELS } from "./envelope.ts";
 import type { Recognised } from "./recognise.ts";
 
 /** Bytes that may wait for a slow reader before progress and log messages are dropped. */
@@ -82,7 +82,7 @@ export class FastExchange implements Exchange {
   }
 
   async log(level: LoggingLevel, data: unknown, logger?: string): Promise<void> {
-    if (this.#level === undefined || LEVELS.indexOf(level) < LEVELS.indexOf(this.#level)) return;
+    if (this.#level === undefined || LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(this.#level)) return;
     await this.#reply.notify("notifications/message", { level, data, ...(logger !== undefined && { logger }) });
   }
 }

@@ -1,34 +1,53 @@
-import type { ClientCapabilities, LoggingLevel } from "@modelcontextprotocol/server";
-import { type Era, type Json, META, toJson } from "@tenon/core";
+import type {
+  ClientCapabilities,
+  CreateMessageRequestParams,
+  CreateMessageResult,
+  CreateMessageResultWithTools,
+  LoggingLevel,
+  Root,
+} from "@modelcontextprotocol/server";
+import type { Era, Json } from "@tenon/core";
 import type { Notifier } from "../dispatch/notify.ts";
-import type { LogLevel, ServerLog } from "../log.ts";
-import type { LinearContext } from "../question/asking.ts";
-import type { InnerReading } from "./inner.ts";
+import type { Answer, AnswerOf, AnswerTo, NamedQuestion, Shape } from "../question/question.ts";
+import type { PromptMessage, ResourceContents } from "./inner.ts";
 
 /** Who makes the request, from a verified token; never from anything the request says about itself. */
 export interface Caller {
+  /** Who it is: the token's `sub`, or what `subjectClaim` names. */
   readonly subject: string;
+  /** The program that calls, where the token says so (`client_id`, `azp`). */
   readonly clientId?: string;
   /** Who vouches for the subject: the same subject at another issuer is another caller. */
   readonly issuer?: string;
   /** Granted by the token, and what the server's `scopeHierarchy` adds; `hasScope` also knows that `orders:*` covers. */
   readonly scopes: readonly string[];
+  /** Everything the token says. */
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /** One request as the dispatcher sees it, whatever transport and era it came by. */
 export interface Exchange {
+  /** The revision it came by: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */
   readonly era: Era;
+  /** The request's JSON-RPC id, as its client chose it. */
   readonly requestId: string | number;
+  /** The session it belongs to, on the older revision over HTTP. */
   readonly sessionId?: string | undefined;
+  /** Fires when the client cancels or disconnects, or the server closes. */
   readonly signal: AbortSignal;
+  /** The request's `_meta`. */
   readonly meta: Readonly<Record<string, unknown>>;
+  /** HTTP headers of the request; undefined on stdio. */
   readonly headers: Headers | undefined;
   /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
   readonly remoteAddress?: string | undefined;
+  /** Who calls, by a verified token; undefined where the server has no `auth`, and on stdio. */
   readonly caller: Caller | undefined;
+  /** What the client says of itself. */
   readonly client: ClientDescription;
+  /** The sealed state a retry carries; the server's own business. */
   readonly requestState?: string | undefined;
+  /** The answers a retry carries, by key. */
   readonly inputResponses?: Readonly<Record<string, unknown>> | undefined;
   /** Sends a notification that belongs to this request. */
   notify(method: string, params: Record<string, unknown>): Promise<void>;
@@ -38,15 +57,98 @@ export interface Exchange {
 
 /** How the client describes itself: for display and capability checks, never for security. */
 export interface ClientDescription {
+  /** The program's name. */
   readonly name?: string | undefined;
+  /** Its version. */
   readonly version?: string | undefined;
+  /** What it says it can do, for example `elicitation`. */
   readonly capabilities: Readonly<ClientCapabilities>;
 }
 
-type LogFunction = (data: unknown, options?: { logger?: string; extra?: Record<string, unknown> }) => Promise<void>;
+/** Writes one log message. @param options.logger which part of the server says it; `extra` further data, sent as `{ msg, extra }` */
+export type LogFunction = (
+  data: unknown,
+  options?: { logger?: string; extra?: Record<string, unknown> },
+) => Promise<void>;
+
+/** Log messages at their levels, least severe first. */
+export interface ContextLog {
+  /** For whoever looks for a mistake. */
+  readonly debug: LogFunction;
+  /** What happens as a rule. */
+  readonly info: LogFunction;
+  /** What happens as a rule, and matters. */
+  readonly notice: LogFunction;
+  /** What may become a failure. */
+  readonly warning: LogFunction;
+  /** What failed. */
+  readonly error: LogFunction;
+}
 
 /** What a handler of a tool, resource or prompt gets besides its arguments. */
-export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerReading {
+export interface ToolContext<Lifespan = unknown> {
+  /**
+   * Asks the person behind the client and waits for the answer. On 2026-07-28 the call ends here and the handler runs again
+   * from the top when the answer arrives, so anything with an effect belongs in {@link step}.
+   *
+   * @param shape a flat object schema, a scalar schema, `["a", "b"]`, `{ a: "Title" }` or `multi([…])`
+   * @param options.key names the question, once per run; needed only when its message changes between rounds
+   * @throws ConfigError `code: "shape"` naming a field that a form cannot ask for, `code: "secret_field"` for one it must not,
+   * `code: "question_key"` when the key was used before in this run
+   * @example const answer = await ctx.elicit("Refund 500?", ["confirm", "cancel"])
+   */
+  elicit<const S extends Shape>(message: string, shape: S, options?: { key?: string }): Promise<Answer<AnswerOf<S>>>;
+  /**
+   * Asks several questions in one round.
+   * @example const { size, gift } = await ctx.elicitAll({ size: ["S", "M"], gift: { message: "Gift wrap?", shape: z.boolean() } })
+   */
+  elicitAll<const Q extends Readonly<Record<string, NamedQuestion>>>(
+    questions: Q,
+  ): Promise<{ [K in keyof Q]: AnswerTo<Q[K]> }>;
+  /**
+   * Sends the person to a page, for what must not travel through the client (passwords, cards, third-party sign-in), and waits
+   * until the page reports the end with `server.completeElicitation(id, …)`.
+   *
+   * @param url https, or http on loopback, without credentials; as a function it gets the id that the page must report
+   * @returns accepted with the data of the completion, declined or cancelled
+   * @throws ConfigError `code: "url"`
+   * @example await ctx.elicitUrl("Sign in to the bank", (id) => `https://pay.example/start?id=${id}`)
+   */
+  elicitUrl(
+    message: string,
+    url: string | URL | ((id: string) => string | URL),
+    options?: { key?: string },
+  ): Promise<Answer<Json>>;
+  /**
+   * Runs `fn` once per call, however often the handler is run again; later runs get the recorded result. The result must be
+   * JSON (a Date comes back as a string, in the first run too). What `fn` throws passes through and is not recorded: the same
+   * step may be tried again, and is when the handler runs again.
+   *
+   * @param key unique within the handler
+   * @param fn receives an idempotency key for the world outside, the same on every run of this call; it must not ask
+   * @throws ConfigError `code: "step_key"` when the key was used before in this run, `code: "step_asks"` when `fn` asks
+   */
+  step<T>(key: string, fn: (idempotencyKey: string) => T | Promise<T>): Promise<T>;
+  /**
+   * Lets the client's model complete messages.
+   * @deprecated in 2026-07-28; earliest removal 2027-07-28. Call a model provider from the server instead.
+   */
+  sample(
+    params: CreateMessageRequestParams,
+    options?: { key?: string },
+  ): Promise<CreateMessageResult | CreateMessageResultWithTools>;
+  /**
+   * The directories the client works in.
+   * @deprecated in 2026-07-28; earliest removal 2027-07-28. Take paths as arguments or options instead.
+   */
+  roots(options?: { key?: string }): Promise<readonly Root[]>;
+  /**
+   * Reads a resource of this server, with the rights of this request's caller and through the server's middleware.
+   * @throws ExecutionError `code: "inner_request"` when there is none, or when it would have to ask the person first
+   */
+  readResource(uri: string): Promise<readonly ResourceContents[]>;
+  /** Gets a prompt of this server in the same way. @throws ExecutionError `code: "inner_request"` */
+  getPrompt(name: string, args?: Readonly<Record<string, string>>): Promise<readonly PromptMessage[]>;
   /**
    * Reports progress. Values that do not grow are dropped, bursts are thinned to the newest, and nothing is sent when the
    * caller did not ask for progress.
@@ -58,19 +160,24 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
    * Log messages for the client, at the level it asked for; each goes to the server's own log as well. With `extra` the
    * payload travels as `{ msg, extra }`.
    */
-  readonly log: Readonly<Record<"debug" | "info" | "notice" | "warning" | "error", LogFunction>>;
+  readonly log: ContextLog;
   /** Fires when the client cancels or disconnects, the server closes, or the handler's `timeoutMs` is over. */
   readonly signal: AbortSignal;
+  /** Who calls, by a verified token; undefined where the server has no `auth`, and on stdio. */
   readonly caller: Caller | undefined;
+  /** What the client says of itself: for display and capability checks, never for security. */
   readonly client: ClientDescription;
+  /** The revision the request came by: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */
   readonly era: Era;
+  /** The request's JSON-RPC id, as its client chose it. */
   readonly requestId: string | number;
+  /** The session it belongs to, on the older revision over HTTP. */
   readonly sessionId: string | undefined;
   /** The request's `_meta` without the protocol's own keys. */
   readonly meta: Readonly<Record<string, unknown>>;
   /** Set by callers that may send the same intended effect twice; record it with the effect. */
   readonly idempotencyKey: string | undefined;
-  /** HTTP headers of the request, without credentials where the server has `auth`; undefined on stdio. */
+  /** HTTP headers of the request, without credentials where there is a `caller` or the server has `auth`; undefined on stdio. */
   readonly headers: Headers | undefined;
   /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
   readonly remoteAddress: string | undefined;
@@ -78,179 +185,4 @@ export interface ToolContext<Lifespan = unknown> extends LinearContext, InnerRea
   readonly lifespan: Lifespan;
   /** Tells clients that asked for it that a list or a resource changed. */
   readonly notify: Notifier;
-}
-
-/** Progress notifications of one request: strictly increasing, a burst of 20, then one every 50 ms, the newest wins. */
-export function progressReporter(exchange: Exchange): { report: ToolContext["progress"]; flush(): Promise<void> } {
-  const token = exchange.meta.progressToken;
-  const BURST = 20;
-  const REFILL_MS = 50;
-  let tokens = BURST;
-  let refilled = performance.now();
-  let last = Number.NEGATIVE_INFINITY;
-  let held: Record<string, unknown> | undefined;
-
-  const send = (params: Record<string, unknown>): Promise<void> => {
-    held = undefined;
-    return exchange.notify("notifications/progress", params).catch(() => undefined); // the client is gone: nothing to tell
-  };
-  return {
-    async report(progress, total, message) {
-      if (token === undefined || exchange.signal.aborted) return;
-      // an endless or unknown number has no place in JSON, and after infinity nothing grows
-      if (!Number.isFinite(progress) || progress <= last) return;
-      last = progress;
-      const now = performance.now();
-      tokens = Math.min(BURST, tokens + (now - refilled) / REFILL_MS);
-      refilled = now;
-      held = {
-        progressToken: token,
-        progress,
-        ...(total !== undefined && Number.isFinite(total) && { total }),
-        ...(message !== undefined && { message }),
-      };
-      if (tokens < 1) return;
-      tokens -= 1;
-      await send(held);
-    },
-    async flush() {
-      if (held && !exchange.signal.aborted) await send(held);
-    },
-  };
-}
-
-/** What a context is made of besides its request. */
-export interface ContextParts<Lifespan> {
-  lifespan: Lifespan;
-  log: ServerLog;
-  name: string;
-  notify: Notifier;
-  progress: ToolContext["progress"];
-  /** Made when the handler asks for it. */
-  inner(): InnerReading;
-  /** The signal the handler sees; asked once, when it looks. */
-  signal(): AbortSignal;
-  /** False once the call was answered: what a handler left behind reports goes nowhere. */
-  isOpen(): boolean;
-}
-
-/** What JSON can carry of a log message; a log line that nobody awaits must never fail. */
-function loggable(data: unknown): Json {
-  try {
-    return toJson(data, "log data");
-  } catch (error) {
-    return error instanceof Error ? `(${error.message})` : String(error);
-  }
-}
-
-/** The context of one run of a handler; what most handlers never look at is made when it is asked for. */
-export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
-  readonly progress: ToolContext["progress"];
-  readonly caller: Caller | undefined;
-  readonly client: ClientDescription;
-  readonly era: Era;
-  readonly requestId: string | number;
-  readonly sessionId: string | undefined;
-  readonly meta: Readonly<Record<string, unknown>>;
-  readonly lifespan: Lifespan;
-  readonly notify: Notifier;
-  readonly #exchange: Exchange;
-  readonly #parts: ContextParts<Lifespan>;
-  readonly #asking: () => LinearContext;
-  #linear: LinearContext | undefined;
-  #log: ToolContext["log"] | undefined;
-  #signal: AbortSignal | undefined;
-
-  constructor(exchange: Exchange, asking: () => LinearContext, parts: ContextParts<Lifespan>) {
-    this.#asking = asking;
-    this.progress = async (...report) => {
-      if (parts.isOpen()) await parts.progress(...report);
-    };
-    this.caller = exchange.caller;
-    this.client = exchange.client;
-    this.era = exchange.era;
-    this.requestId = exchange.requestId;
-    this.sessionId = exchange.sessionId;
-    this.meta = exchange.meta;
-    this.lifespan = parts.lifespan;
-    this.notify = parts.notify;
-    this.#exchange = exchange;
-    this.#parts = parts;
-  }
-
-  get #ask(): LinearContext {
-    this.#linear ??= this.#asking();
-    return this.#linear;
-  }
-
-  get elicit(): LinearContext["elicit"] {
-    return this.#ask.elicit;
-  }
-
-  get elicitAll(): LinearContext["elicitAll"] {
-    return this.#ask.elicitAll;
-  }
-
-  get elicitUrl(): LinearContext["elicitUrl"] {
-    return this.#ask.elicitUrl;
-  }
-
-  get step(): LinearContext["step"] {
-    return this.#ask.step;
-  }
-
-  get sample(): LinearContext["sample"] {
-    return this.#ask.sample;
-  }
-
-  get roots(): LinearContext["roots"] {
-    return this.#ask.roots;
-  }
-
-  get readResource(): InnerReading["readResource"] {
-    return this.#parts.inner().readResource;
-  }
-
-  get getPrompt(): InnerReading["getPrompt"] {
-    return this.#parts.inner().getPrompt;
-  }
-
-  get signal(): AbortSignal {
-    this.#signal ??= this.#parts.signal();
-    return this.#signal;
-  }
-
-  get headers(): Headers | undefined {
-    return this.#exchange.headers;
-  }
-
-  get remoteAddress(): string | undefined {
-    return this.#exchange.remoteAddress;
-  }
-
-  get idempotencyKey(): string | undefined {
-    const key = this.meta[META.idempotencyKey];
-    return typeof key === "string" && key.length <= 256 ? key : undefined;
-  }
-
-  get log(): ToolContext["log"] {
-    this.#log ??= {
-      debug: this.#level("debug"),
-      info: this.#level("info"),
-      notice: this.#level("notice"),
-      warning: this.#level("warning"),
-      error: this.#level("error"),
-    };
-    return this.#log;
-  }
-
-  #level(name: LogLevel): LogFunction {
-    return async (given, { logger, extra } = {}) => {
-      const data = loggable(given);
-      this.#parts.log(name, typeof data === "string" ? data : JSON.stringify(data), { of: this.#parts.name, ...extra });
-      if (this.#exchange.signal.aborted || !this.#parts.isOpen()) return;
-      const payload = extra === undefined ? data : { msg: data, extra: loggable(extra) };
-      await this.#exchange.log(name, payload, logger).catch(() => undefined); // the client is gone: the server's log has it
-    };
-  }
 }

@@ -6,8 +6,9 @@ import { maskFailure, ToolError } from "../errors.ts";
 import { createAsking, type LinearContext } from "../question/asking.ts";
 import { createPages, type Pages } from "../question/pages.ts";
 import { answerOnce, type Target, type Wire } from "../question/rounds.ts";
-import { type Exchange, progressReporter, RequestContext } from "./context.ts";
+import type { Exchange } from "./context.ts";
 import { createInnerReading } from "./inner.ts";
+import { progressReporter, RequestContext } from "./request-context.ts";
 
 /** What may be said to a caller about `error`; everything else goes to the log under a reference. */
 export function describeFailure(service: Service, exchange: Exchange, what: string, error: unknown): string {

@@ -1,7 +1,7 @@
 import { isInputRequiredResult, ProtocolError, type Result } from "@modelcontextprotocol/server";
 import { ExecutionError } from "@tenon/core";
 import type { dispatch, Service } from "../dispatch/dispatch.ts";
-import type { Exchange } from "./context.ts";
+import type { Exchange, ToolContext } from "./context.ts";
 
 /** One part of a resource, as a handler reads it. */
 export interface ResourceContents {
@@ -13,21 +13,13 @@ export interface ResourceContents {
 }
 
 /** One message of a prompt, as a handler reads it. */
-export interface InnerPromptMessage {
+export interface PromptMessage {
   readonly role: "user" | "assistant";
   readonly content: { readonly type: string; readonly text?: string };
 }
 
 /** What a handler may use of the server it belongs to. */
-export interface InnerReading {
-  /**
-   * Reads a resource of this server, with the rights of this request's caller and through the server's middleware.
-   * @throws ExecutionError `code: "inner_request"` when there is none, or when it would have to ask the person first
-   */
-  readResource(uri: string): Promise<readonly ResourceContents[]>;
-  /** Gets a prompt of this server in the same way. @throws ExecutionError `code: "inner_request"` */
-  getPrompt(name: string, args?: Readonly<Record<string, string>>): Promise<readonly InnerPromptMessage[]>;
-}
+export type InnerReading = Pick<ToolContext, "readResource" | "getPrompt">;
 
 /** A request of a handler to its own server: the same caller, but no part in the outer request's questions. */
 function innerExchange(outer: Exchange): Exchange {
@@ -66,6 +58,6 @@ export function createInnerReading(answer: typeof dispatch, service: Service, ex
     // the dispatcher made both results: they have the shape of their method
     readResource: async (uri) => (await ask("resources/read", { uri })).contents as ResourceContents[],
     getPrompt: async (name, args = {}) =>
-      (await ask("prompts/get", { name, arguments: args })).messages as InnerPromptMessage[],
+      (await ask("prompts/get", { name, arguments: args })).messages as PromptMessage[],
   };
 }

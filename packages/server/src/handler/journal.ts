@@ -11,7 +11,7 @@ export interface Asked {
 }
 
 /** A valid answer, as it came, to the question with this fingerprint. */
-export interface Answered {
+interface Answered {
   readonly print: string;
   readonly answer: JsonObject;
 }

@@ -1,5 +1,6 @@
 import type { InputRequest } from "@modelcontextprotocol/server";
-import { ConfigError, digest, type JsonObject, TenonError, toJson } from "@tenon/core";
+import { ConfigError, type JsonObject, TenonError } from "@tenon/core";
+import { digest, toJson } from "@tenon/core/internal";
 import { Suspension } from "../errors.ts";
 import type { Asked, StepResult } from "./journal.ts";
 import type { Ended, Linear, Outcome, Question, Round } from "./linear.ts";

@@ -3,12 +3,13 @@ import { availableParallelism } from "node:os";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { MessageChannel } from "node:worker_threads";
 import { ConfigError } from "@tenon/core";
+import { checkOptions, type OptionChecks, positive, zeroOrMore } from "@tenon/core/internal";
 import type { Piscina } from "piscina";
 import { type Content, make } from "../definition/content.ts";
 import type { Run } from "../definition/definitions.ts";
 import { ToolError } from "../errors.ts";
 import type { ServerLog } from "../log.ts";
-import type { FromWorker, WorkerAnswer, WorkerTask } from "../worker-entry.ts";
+import { copiedFrom, type FromWorker, type WorkerAnswer, type WorkerTask } from "../worker-entry.ts";
 import type { ToolContext } from "./context.ts";
 
 /** The threads that run worker tools. */
@@ -24,6 +25,14 @@ export interface WorkerPoolOptions {
   /** Megabytes of heap of one thread. Default: node's. */
   maxHeapMb?: number;
 }
+
+const OPTIONS: OptionChecks<WorkerPoolOptions> = {
+  maxThreads: positive("threads"),
+  maxQueue: zeroOrMore("calls"),
+  idleTimeoutMs: zeroOrMore("milliseconds"),
+  cancelGraceMs: zeroOrMore("milliseconds"),
+  maxHeapMb: positive("megabytes"),
+};
 
 /** Runs functions of worker modules. */
 export interface Workers {
@@ -88,6 +97,7 @@ function unwrap(answer: WorkerAnswer): unknown {
  * @param options limits of the pool
  */
 export function createWorkers(log: ServerLog, options: WorkerPoolOptions = {}): Workers {
+  checkOptions(options, OPTIONS, "createServer({ workers })");
   const { maxThreads = Math.max(1, availableParallelism() - 1), maxQueue = 1_000, idleTimeoutMs = 30_000 } = options;
   const { cancelGraceMs = 1_000, maxHeapMb } = options;
   // one pool for JavaScript, one for TypeScript where threads need a loader for it
@@ -143,13 +153,12 @@ export function createWorkers(log: ServerLog, options: WorkerPoolOptions = {}): 
       deadline.unref();
     };
     ctx.signal.addEventListener("abort", cancel, { once: true });
-    const { caller, era, requestId, sessionId, meta, idempotencyKey } = ctx;
     const task: WorkerTask = {
       module: file.href,
       name,
       args,
       port: theirs,
-      about: { caller, era, requestId, sessionId, meta, idempotencyKey },
+      about: copiedFrom(ctx),
     };
     try {
       const answer: WorkerAnswer = await pool.run(task, { transferList: [theirs], signal: kill.signal });

@@ -5,7 +5,7 @@ export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 export const REQUEST_TIMEOUT_MS = 30_000;
 
 /** Levels of nesting: far above what arguments need, far below what makes a recursive check overflow the stack. */
-export const MAX_DEPTH = 256;
+const MAX_DEPTH = 256;
 
 /** Whether `text` opens more than {@link MAX_DEPTH} objects and arrays inside each other. Linear, allocates nothing. */
 function isTooDeep(text: string): boolean {

@@ -1,7 +1,9 @@
 import { parseArgs } from "node:util";
-import { ConfigError, didYouMean } from "@tenon/core";
+import { ConfigError, messageOf } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import type { ListenOptions } from "./listen.ts";
 
+/** How a program serves when it is started; flags of its command line win over these. */
 export interface RunOptions extends ListenOptions {
   /** Default `stdio`. */
   transport?: "stdio" | "http";
@@ -67,9 +69,9 @@ function parse(args: readonly string[]): Partial<Record<Flag, string | true>> {
       NAMES.map((name) => [name, { type: FLAGS[name].value ? ("string" as const) : ("boolean" as const) }]),
     );
     // of no option are several values asked for
-    return parseArgs({ args: [...args], options }).values as Partial<Record<Flag, string | true>>;
+    return parseArgs({ args: [...args], options }).values;
   } catch (cause) {
-    return wrong(`${cause instanceof Error ? cause.message : String(cause)}; known: --${NAMES.join(" --")}`, cause);
+    return wrong(`${messageOf(cause)}; known: --${NAMES.join(" --")}`, cause);
   }
 }
 

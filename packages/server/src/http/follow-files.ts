@@ -11,7 +11,7 @@ export interface Pace {
   readonly retryMs: number;
 }
 
-export const PACE: Pace = { pollMs: 10_000, settleMs: 250, retryMs: 1_000 };
+const PACE: Pace = { pollMs: 10_000, settleMs: 250, retryMs: 1_000 };
 
 /**
  * Calls `look` when something may have changed in the folders of `files`, and every now and then anyway: words of the file

@@ -12,7 +12,6 @@ import {
 } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
 import { callerKey } from "../auth/caller.ts";
-import { endingWith } from "../auth/ending.ts";
 import { type AuthFront, createFront } from "../auth/front.ts";
 import { type Admitted, createGate, type Verdict } from "../auth/gate.ts";
 import { createScopeRefusals, viewerOf } from "../auth/scope-refusals.ts";
@@ -27,10 +26,12 @@ import { createShares, withoutHidden } from "../dispatch/subscriptions.ts";
 import type { Caller } from "../handler/context.ts";
 import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import { preflight, readableBy } from "./cors.ts";
+import { endingWith } from "./ending.ts";
 import { noteRemoteAddress } from "./remote-address.ts";
 import { scopesOf } from "./scope-check.ts";
-import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits } from "./sessions.ts";
+import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits, type SessionRequest } from "./sessions.ts";
 
+/** Who may reach the endpoint over HTTP, and how much of it. */
 export interface HttpOptions {
   /** Host names (without port) a request may be addressed to, against DNS rebinding. Default: the loopback names. */
   allowedHosts?: readonly string[];
@@ -50,6 +51,7 @@ export interface HttpOptions {
   maxBodyBytes?: number;
   /** Milliseconds a client may take to send one request. Default 30,000. */
   requestTimeoutMs?: number;
+  /** Sessions of the older revision. */
   sessions?: Partial<SessionLimits>;
 }
 
@@ -65,7 +67,7 @@ export interface FetchOptions {
 }
 
 /** What is known of a request that came through `listen`. */
-export interface Arrival extends FetchOptions {
+interface Arrival extends FetchOptions {
   /** What the fast path found out about its token. */
   verdict?: Verdict | undefined;
   /** Path of the endpoint. */
@@ -107,6 +109,13 @@ function rpcError(status: number, code: number, message: string, more: { headers
 function authOf(caller: Caller | undefined): AuthInfo | undefined {
   if (!caller) return undefined;
   return { token: "", clientId: caller.clientId ?? "", scopes: [...caller.scopes], extra: { caller } };
+}
+
+/** On 2025-11-25 an answer is JSON or a stream as the call needs it, and a client says that it takes both. */
+function acceptRefusal(accept: string | undefined): string | undefined {
+  if (accept?.includes("application/json") && accept.includes("text/event-stream")) return undefined;
+  const given = accept === undefined ? "there was no Accept header" : `it was ${JSON.stringify(accept.slice(0, 200))}`;
+  return `Accept must name both application/json and text/event-stream; ${given}`;
 }
 
 /** A body with its parameters read; of a batch, one that is refused is left to the protocol layer with the rest. */
@@ -154,7 +163,7 @@ export function createHttpSide(
     onerror: (error) => service.log("debug", "request refused", { error }),
   });
   const sessions = new LegacySessions(
-    () => createLastingProtocol(service, introduction, "legacy", bus),
+    (listeners) => createLastingProtocol(service, introduction, "legacy", bus, listeners),
     { ...SESSION_LIMITS, ...options.sessions },
     service.log,
   );
@@ -174,7 +183,20 @@ export function createHttpSide(
       introduction.title ?? introduction.name,
     );
 
-  const refuseScopes = createScopeRefusals(service, verifier?.requiredScopes ?? [], knownScopes);
+  const scopeRefusals = createScopeRefusals(service, verifier?.requiredScopes ?? [], knownScopes);
+
+  /** A request as its session sees it. */
+  function inSession(request: Request, caller: Caller | undefined, body?: unknown): SessionRequest {
+    const { headers } = request;
+    const { authenticated } = service;
+    return {
+      request,
+      body,
+      viewer: viewerOf({ caller, era: "legacy", headers, authenticated, body, params: {} }),
+      authInfo: authOf(caller),
+      narrower: (needed) => scopeRefusals.narrower(caller, needed, () => front?.metadataUrl(request)),
+    };
+  }
 
   async function post(request: Request, caller: Caller | undefined, admitted: Admitted | undefined): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type"))) {
@@ -200,12 +222,14 @@ export function createHttpSide(
       mcpNameHeader: header("mcp-name"),
       body,
     });
+    const unacceptable = outcome.kind === "legacy" ? acceptRefusal(header("accept")) : undefined;
+    if (unacceptable !== undefined) return rpcError(406, -32000, unacceptable);
     const authInfo = authOf(caller);
     const session = outcome.kind === "legacy" ? header("mcp-session-id") : undefined;
     // in a session of another caller nothing is there to be refused
     if (caller && outcome.kind !== "reject" && (session === undefined || sessions.has(session, caller))) {
       const metadataUrl = (): string | undefined => front?.metadataUrl(request);
-      const lacking = refuseScopes({ caller, era: outcome.kind, headers: request.headers, body, metadataUrl });
+      const lacking = scopeRefusals.of({ caller, era: outcome.kind, headers: request.headers, body, metadataUrl });
       if (lacking) return lacking;
     }
     // of a method that does not exist, the parameters do not matter
@@ -218,8 +242,8 @@ export function createHttpSide(
         sessions.touch(session);
         return Response.json(refusal);
       }
-      if (session !== undefined) return sessions.handle(session, request, body, caller, authInfo as never); // undefined or AuthInfo
-      if (isInitializeRequest(body)) return sessions.open(request, body, caller, authInfo as never);
+      if (session !== undefined) return sessions.handle(session, inSession(request, caller, body));
+      if (isInitializeRequest(body)) return sessions.open(inSession(request, caller, body));
     }
     if (refusal) return Response.json(refusal);
     const mismatch = checkCallHeaders(service, outcome, request.headers);
@@ -277,8 +301,7 @@ export function createHttpSide(
     const session = request.headers.get("mcp-session-id");
     if (session !== null && (request.method === "GET" || request.method === "DELETE")) {
       if (!sessions.has(session, caller)) return notFound();
-      const auth = authOf(caller) as never; // undefined or AuthInfo
-      return whileValid(await sessions.handle(session, request, undefined, caller, auth), admitted);
+      return whileValid(await sessions.handle(session, inSession(request, caller)), admitted);
     }
     return rpcError(405, -32000, "Use POST", { headers: { Allow: "POST" } });
   }

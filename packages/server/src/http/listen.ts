@@ -3,7 +3,7 @@ import { createServer as createHttpServer, type Server as NodeServer, type Reque
 import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
-import { ConfigError, ConnectionError } from "@tenon/core";
+import { ConfigError, ConnectionError, isLoopback } from "@tenon/core";
 import { verdictOn } from "../fast/verdict.ts";
 import type { ServerLog } from "../log.ts";
 import { REQUEST_TIMEOUT_MS } from "./body.ts";
@@ -14,6 +14,7 @@ import { openTls, type TlsOptions } from "./tls.ts";
 import { compileTrustedProxies } from "./trusted-proxies.ts";
 import { prepareUnixSocket } from "./unix-socket.ts";
 
+/** Where a server listens. */
 export interface ListenOptions {
   /** TCP port; 0 takes a free one. Default 8000. */
   port?: number;
@@ -34,6 +35,7 @@ export interface ListenOptions {
 export interface Listening {
   /** The endpoint's full address, for example `http://127.0.0.1:8000/mcp`. */
   readonly url: string;
+  /** The TCP port that was taken; undefined on a unix socket. */
   readonly port: number | undefined;
   /** Stops accepting, gives running requests up to `graceMs` (default 1,000), then cuts what is left. */
   close(graceMs?: number): Promise<void>;
@@ -42,7 +44,8 @@ export interface Listening {
 /** Connections that may wait to be accepted: Node's 511 resets clients when two thousand arrive at once. */
 const BACKLOG = 4_096;
 
-const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
+/** Where a server may listen without `allowedHosts`: under these names it answers anyway. */
+const OWN_NAMES = new Set(["127.0.0.1", "::1", "localhost"]);
 
 function explain(error: NodeJS.ErrnoException, { unixSocket }: ListenOptions, where: string): ConnectionError {
   const other = unixSocket === undefined ? "port" : "path";
@@ -81,7 +84,7 @@ export function clearTextWarning(
   resource: string | undefined,
 ): string | undefined {
   const proxied = trustedProxies.length > 0 || resource?.startsWith("https:");
-  if (tls || unixSocket || LOOPBACK.has(host) || proxied) return undefined;
+  if (tls || unixSocket || isLoopback(host) || proxied) return undefined;
   return `Tokens travel to ${host} in clear text: give \`tls\`, or, behind a proxy that speaks TLS, the public address as \`resource\` or \`http.trustedProxies\``;
 }
 
@@ -107,7 +110,7 @@ export async function listen(
       },
     );
   }
-  if (unixSocket === undefined && !LOOPBACK.has(host) && !options.allowedHosts) {
+  if (unixSocket === undefined && !OWN_NAMES.has(host) && !options.allowedHosts) {
     throw new ConfigError(
       `Listening on ${host} makes the server reachable from other machines: name the host names clients use in \`allowedHosts\``,
       { code: "allowed_hosts" },

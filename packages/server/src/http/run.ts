@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { checkOptions, TenonError } from "@tenon/core";
+import { TenonError } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import { type RunOptions, readFlags, usage } from "./flags.ts";
 import type { Listening, ListenOptions } from "./listen.ts";
 

@@ -112,3 +112,17 @@ export function scopesOf({ tools, prompts, resources }: Registry): Set<string> {
   }
   return all;
 }
+
+/**
+ * What to say of a server without `auth` over HTTP whose definitions need scopes: nobody can have them there.
+ * @returns undefined where no definition needs one
+ */
+export function noAuthWarning(registry: Registry): string | undefined {
+  const needing = [registry.tools, registry.prompts, registry.resources].flatMap((map) =>
+    [...map].filter(([, { access }]) => access.scopes.length > 0).map(([name]) => name),
+  );
+  if (needing.length === 0) return undefined;
+  const [first] = needing;
+  const what = needing.length === 1 ? `${first} needs scopes` : `${first} and ${needing.length - 1} more need scopes`;
+  return `${what} and the server has no \`auth\`: over HTTP nobody sees or may use what needs a scope`;
+}

@@ -7,7 +7,7 @@ import type { ServerLog } from "../log.ts";
 import { openTls, type TlsOptions } from "./tls.ts";
 
 const fixture = (name: string): string =>
-  readFileSync(fileURLToPath(new URL(`../test/fixtures/tls/${name}.pem`, import.meta.url)), "utf8");
+  readFileSync(fileURLToPath(new URL(`../../test/fixtures/tls/${name}.pem`, import.meta.url)), "utf8");
 const cert = fixture("first.cert");
 const key = fixture("first.key");
 

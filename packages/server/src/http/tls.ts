@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
-import { ConfigError, checkOptions } from "@tenon/core";
+import { ConfigError, codeOf, messageOf } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { ServerLog } from "../log.ts";
 import { followFiles, type Pace } from "./follow-files.ts";
 
@@ -28,6 +29,7 @@ export interface TlsFiles extends TlsCommon {
   keyFile: string;
 }
 
+/** The certificate a server shows, and its private key: as files, or as PEM. */
 export type TlsOptions = TlsPem | TlsFiles;
 
 /** What a node HTTPS server is made with. */
@@ -76,7 +78,7 @@ async function readPem(path: string, what: string): Promise<Buffer> {
     return bytes.subarray(0, bytesRead);
   } catch (error) {
     if (error instanceof ConfigError) throw error;
-    const { code = "" } = error as NodeJS.ErrnoException; // what else the file system throws has none
+    const code = codeOf(error) ?? "";
     return wrong(what, READING[code] ?? `cannot be read (${code || String(error)})`, error);
   } finally {
     await file?.close();
@@ -135,7 +137,7 @@ function contextOf(pair: Pair, { passphrase, minVersion = "TLSv1.2" }: TlsCommon
   try {
     createSecureContext(context);
   } catch (error) {
-    wrong(pair.called.cert, `cannot be used: ${error instanceof Error ? error.message : String(error)}`, error);
+    wrong(pair.called.cert, `cannot be used: ${messageOf(error)}`, error);
   }
   return context;
 }

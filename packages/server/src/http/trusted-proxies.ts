@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net";
-import { ConfigError, didYouMean } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
+import { didYouMean } from "@tenon/core/internal";
 import { plainAddress } from "./remote-address.ts";
 
 /** Names for ranges of addresses. */

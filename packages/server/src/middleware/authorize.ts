@@ -1,5 +1,6 @@
 import { ToolError } from "../errors.ts";
-import type { Middleware, ServerRequest } from "./onion.ts";
+import type { Middleware } from "./onion.ts";
+import type { ServerRequest } from "./request.ts";
 
 /** What a rule says: yes, no, or no with a reason the caller reads. */
 export type Verdict = boolean | string;

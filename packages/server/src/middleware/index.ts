@@ -1,7 +1,6 @@
-export { authorize, ForbiddenError, type Verdict } from "./authorize.ts";
-export { type CacheResultsOptions, cacheResults } from "./cache-results.ts";
-export { type LogRequestsOptions, logRequests } from "./log-requests.ts";
+export { authorize, ForbiddenError } from "./authorize.ts";
+export { type CacheOptions, cache } from "./cache.ts";
+export { type LogOptions, log } from "./log.ts";
 export { CallerMismatchError, type MatchCallerOptions, matchCaller } from "./match-caller.ts";
-export type { Middleware, Next, RequestTarget, ServerRequest } from "./onion.ts";
 export { RateLimitError, type RateLimitOptions, rateLimit } from "./rate-limit.ts";
 export { timing } from "./timing.ts";

@@ -1,6 +1,8 @@
-import { ConfigError, checkOptions, isRecord, shownValue } from "@tenon/core";
+import { ConfigError, isRecord } from "@tenon/core";
+import { checkOptions, shownValue } from "@tenon/core/internal";
 import { ToolError } from "../errors.ts";
-import type { Middleware, ServerRequest } from "./onion.ts";
+import type { Middleware } from "./onion.ts";
+import type { ServerRequest } from "./request.ts";
 
 /** Which argument names the caller, and how. */
 export interface MatchCallerOptions {

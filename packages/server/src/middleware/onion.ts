@@ -1,33 +1,7 @@
 import type { Result } from "@modelcontextprotocol/server";
 import { ConfigError, isRecord } from "@tenon/core";
-import type { Exchange } from "../handler/context.ts";
-import type { ServerLog } from "../log.ts";
-
-/** What a request is about, where it names a definition that exists for its caller. */
-export interface RequestTarget {
-  readonly kind: "tool" | "resource" | "prompt";
-  readonly tags: readonly string[];
-  /** A resource, or a tool that says `readOnlyHint`. */
-  readonly readOnly: boolean;
-}
-
-/** One request as middleware sees it. */
-export interface ServerRequest
-  extends Pick<
-    Exchange,
-    "caller" | "client" | "era" | "requestId" | "sessionId" | "signal" | "meta" | "headers" | "remoteAddress"
-  > {
-  /** For example `"tools/call"`. */
-  readonly method: string;
-  /** The tool's or prompt's name, or the resource's URI. */
-  readonly name: string | undefined;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly target: RequestTarget | undefined;
-  /** It continues a call that asked something: it carries answers or a state. */
-  readonly resumed: boolean;
-  /** The server's own log. */
-  readonly log: ServerLog;
-}
+import { runLayers } from "@tenon/core/internal";
+import type { ServerRequest } from "./request.ts";
 
 /**
  * Goes on to the next middleware, at last to the handler.
@@ -49,22 +23,19 @@ export function runOnion(
   request: ServerRequest,
   core: (request: ServerRequest) => Promise<Result>,
 ): Promise<Result> {
-  const at = async (layer: number, current: ServerRequest): Promise<Result> => {
-    const here = middleware[layer];
-    if (!here) return core(current);
-    const next: Next = (changed = current) => {
-      const inner = at(layer + 1, changed);
-      inner.catch(() => undefined); // a middleware that does not wait for it must not end the process by its failure
-      return inner;
-    };
-    const result: unknown = await here(current, next);
-    if (isRecord(result)) return result;
-    throw new ConfigError(
-      `middleware ${here.name || layer + 1} returned ${typeof result}: return the result of next()`,
-      {
-        code: "middleware",
+  return runLayers<ServerRequest, Result, ServerRequest | undefined, Middleware>(
+    {
+      layers: middleware,
+      core,
+      enter: (given, outer) => given ?? outer,
+      check(result: unknown, { name }, index) {
+        if (isRecord(result)) return result;
+        throw new ConfigError(
+          `middleware ${name || index + 1} returned ${typeof result}: return the result of next()`,
+          { code: "middleware" },
+        );
       },
-    );
-  };
-  return at(0, request);
+    },
+    request,
+  );
 }

@@ -1,7 +1,37 @@
 import { isListed } from "../definition/access.ts";
 import type { Service } from "../dispatch/dispatch.ts";
 import type { Exchange } from "../handler/context.ts";
-import type { RequestTarget, ServerRequest } from "./onion.ts";
+import type { ServerLog } from "../log.ts";
+
+/** What a request is about, where it names a definition that exists for its caller. */
+export interface RequestTarget {
+  /** What it is. */
+  readonly kind: "tool" | "resource" | "prompt";
+  /** Its `tags`. */
+  readonly tags: readonly string[];
+  /** A resource, or a tool that says `readOnlyHint`. */
+  readonly readOnly: boolean;
+}
+
+/** One request as middleware sees it. */
+export interface ServerRequest
+  extends Pick<
+    Exchange,
+    "caller" | "client" | "era" | "requestId" | "sessionId" | "signal" | "meta" | "headers" | "remoteAddress"
+  > {
+  /** For example `"tools/call"`. */
+  readonly method: string;
+  /** The tool's or prompt's name, or the resource's URI. */
+  readonly name: string | undefined;
+  /** The request's parameters, without `_meta`. */
+  readonly params: Readonly<Record<string, unknown>>;
+  /** The tool, resource or prompt it is about; undefined for lists and for what is not there for this caller. */
+  readonly target: RequestTarget | undefined;
+  /** It continues a call that asked something: it carries answers or a state. */
+  readonly resumed: boolean;
+  /** The server's own log. */
+  readonly log: ServerLog;
+}
 
 /** What the request is about, as far as its caller may know. */
 function targetOf(

@@ -1,6 +1,5 @@
 import {
   type ClientCapabilities,
-  type CreateMessageRequestParams,
   type CreateMessageResult,
   type CreateMessageResultWithTools,
   type InputRequest,
@@ -8,79 +7,17 @@ import {
   type Root,
   specTypeSchemas,
 } from "@modelcontextprotocol/server";
-import { digest, type Era, isRecord, isSchema, type Json, type JsonObject } from "@tenon/core";
+import { type Era, isRecord, type Json, type JsonObject } from "@tenon/core";
+import { checkOptions, digest, isSchema } from "@tenon/core/internal";
 import { type Ability, missingCapability } from "../dispatch/capabilities.ts";
+import type { ToolContext } from "../handler/context.ts";
 import type { QuestionKind } from "../handler/journal.ts";
 import type { Linear } from "../handler/linear.ts";
 import type { Pages } from "./pages.ts";
-import { type Answer, type AnswerOf, compileShape, type Shape } from "./question.ts";
-
-/** One question of {@link LinearContext.elicitAll}: a shape, whose message is then its name, or both. */
-export type NamedQuestion = Shape | { readonly message: string; readonly shape: Shape };
-
-/** The answers to several questions by name. */
-export type AnswersOf<Q> = {
-  [K in keyof Q]: Q[K] extends { readonly message: string; readonly shape: infer S extends Shape }
-    ? Answer<AnswerOf<S>>
-    : Answer<AnswerOf<Q[K]>>;
-};
+import { type Answer, type AnswerOf, type AnswerTo, compileShape, type NamedQuestion, type Shape } from "./question.ts";
 
 /** The part of a handler's context that makes it linear across rounds, restarts and replicas. */
-export interface LinearContext {
-  /**
-   * Asks the person behind the client and waits for the answer. On 2026-07-28 the call ends here and the handler runs again
-   * from the top when the answer arrives, so anything with an effect belongs in {@link step}.
-   *
-   * @param shape a flat object schema, a scalar schema, `["a", "b"]`, `{ a: "Title" }` or `multi([…])`
-   * @param options.key names the question, once per run; needed only when its message changes between rounds
-   * @throws ConfigError `code: "shape"` naming a field that a form cannot ask for, `code: "secret_field"` for one it must not,
-   * `code: "question_key"` when the key was used before in this run
-   * @example const answer = await ctx.elicit("Refund 500?", ["confirm", "cancel"])
-   */
-  elicit<const S extends Shape>(message: string, shape: S, options?: { key?: string }): Promise<Answer<AnswerOf<S>>>;
-  /**
-   * Asks several questions in one round.
-   * @example const { size, gift } = await ctx.elicitAll({ size: ["S", "M"], gift: { message: "Gift wrap?", shape: z.boolean() } })
-   */
-  elicitAll<const Q extends Readonly<Record<string, NamedQuestion>>>(questions: Q): Promise<AnswersOf<Q>>;
-  /**
-   * Sends the person to a page, for what must not travel through the client (passwords, cards, third-party sign-in), and waits
-   * until the page reports the end with `server.completeElicitation(id, …)`.
-   *
-   * @param url https, or http on loopback, without credentials; as a function it gets the id that the page must report
-   * @returns accepted with the data of the completion, declined or cancelled
-   * @throws ConfigError `code: "url"`
-   * @example await ctx.elicitUrl("Sign in to the bank", (id) => `https://pay.example/start?id=${id}`)
-   */
-  elicitUrl(
-    message: string,
-    url: string | URL | ((id: string) => string | URL),
-    options?: { key?: string },
-  ): Promise<Answer<Json>>;
-  /**
-   * Runs `fn` once per call, however often the handler is run again; later runs get the recorded result. The result must be
-   * JSON (a Date comes back as a string, in the first run too). What `fn` throws passes through and is not recorded: the same
-   * step may be tried again, and is when the handler runs again.
-   *
-   * @param key unique within the handler
-   * @param fn receives an idempotency key for the world outside, the same on every run of this call; it must not ask
-   * @throws ConfigError `code: "step_key"` when the key was used before in this run, `code: "step_asks"` when `fn` asks
-   */
-  step<T>(key: string, fn: (idempotencyKey: string) => T | Promise<T>): Promise<T>;
-  /**
-   * Lets the client's model complete messages.
-   * @deprecated in 2026-07-28; earliest removal 2027-07-28. Call a model provider from the server instead.
-   */
-  sample(
-    params: CreateMessageRequestParams,
-    options?: { key?: string },
-  ): Promise<CreateMessageResult | CreateMessageResultWithTools>;
-  /**
-   * The directories the client works in.
-   * @deprecated in 2026-07-28; earliest removal 2027-07-28. Take paths as arguments or options instead.
-   */
-  roots(options?: { key?: string }): Promise<readonly Root[]>;
-}
+export type LinearContext = Pick<ToolContext, "elicit" | "elicitAll" | "elicitUrl" | "step" | "sample" | "roots">;
 
 /** The client a question goes to. */
 export interface Peer {
@@ -115,6 +52,12 @@ export function readAnswer(given: unknown, kind: QuestionKind): JsonObject | und
   return isRecord(answer.content) ? { action, content: answer.content } : undefined;
 }
 
+/** The key a question is given, if any. */
+function keyOf(options: { key?: string }, where: string): string | undefined {
+  checkOptions(options, ["key"], `ctx.${where}`);
+  return options.key;
+}
+
 /** What a handler may ask, over the two primitives of a round. */
 export function createAsking(linear: Linear, peer: Peer): LinearContext {
   const refusal = (kind: Ability): Error | undefined => missingCapability(kind, peer.capabilities, peer.era);
@@ -124,7 +67,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
       const compiled = compileShape(shape);
       return {
         kind: "form",
-        key: options.key,
+        key: keyOf(options, "elicit(message, shape, options)"),
         print: digest([message, compiled.schema]),
         refusal: refusal("form"),
         // compileShape made it within the restricted schema
@@ -152,12 +95,14 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
           : { message: name, shape: question as Shape }; // the other member of NamedQuestion
         return [name, await elicit(message, shape)] as const;
       });
-      return quiet(Promise.all(asked).then((answers) => Object.fromEntries(answers) as AnswersOf<Q>)); // one by each name
+      return quiet(
+        Promise.all(asked).then((answers) => Object.fromEntries(answers) as { [K in keyof Q]: AnswerTo<Q[K]> }),
+      ); // one by each name
     },
     elicitUrl(message, url, options = {}) {
       return linear.ask<Answer<Json>>(() => ({
         kind: "url",
-        key: options.key,
+        key: keyOf(options, "elicitUrl(message, url, options)"),
         print: digest(["url", message]),
         refusal: refusal("url"),
         async request(key) {
@@ -188,7 +133,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
       const schema = withTools ? specTypeSchemas.CreateMessageResultWithTools : specTypeSchemas.CreateMessageResult;
       return linear.ask<CreateMessageResult | CreateMessageResultWithTools>(() => ({
         kind: "sample",
-        key: options.key,
+        key: keyOf(options, "sample(params, options)"),
         print: digest(["sample", params]),
         refusal: refusal(withTools ? "tools" : "sample"),
         request: () => inputRequired.createMessage(params),
@@ -201,7 +146,7 @@ export function createAsking(linear: Linear, peer: Peer): LinearContext {
     roots(options = {}) {
       return linear.ask<readonly Root[]>(() => ({
         kind: "roots",
-        key: options.key,
+        key: keyOf(options, "roots(options)"),
         print: digest(["roots"]),
         refusal: refusal("roots"),
         request: () => inputRequired.listRoots(),

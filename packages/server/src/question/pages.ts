@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AuthError, ConfigError, digest, isRecord, type Json, TenonError, toJson } from "@tenon/core";
+import { AuthError, ConfigError, isLoopback, isRecord, type Json, TenonError } from "@tenon/core";
+import { checkOptions, digest, toJson } from "@tenon/core/internal";
 import type { OutcomeStore } from "@tenon/store";
 import type { Caller } from "../handler/context.ts";
 
@@ -13,7 +14,7 @@ export interface Pages {
 }
 
 /** How the page reports that the person has done what they came for. */
-export interface CompletionOptions {
+export interface PageResult {
   /** Who did it, by the page's own sign-in: must be the subject of the caller that was asked. */
   subject?: string;
   /** Who vouches for the subject, as `ctx.caller.issuer` says it; needed where the server takes tokens of several issuers. */
@@ -45,7 +46,7 @@ async function read(store: OutcomeStore, id: string): Promise<PageRecord | undef
  * The address as it goes out.
  * @throws ConfigError `code: "url"` unless it is https, or http on loopback, without user and password
  */
-export function checkPageUrl(given: string | URL): string {
+function checkPageUrl(given: string | URL): string {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const refuse = (why: string): never => {
     // a query may hold what nobody should read in a log
@@ -53,8 +54,7 @@ export function checkPageUrl(given: string | URL): string {
     throw new ConfigError(`ctx.elicitUrl: ${shown} ${why}; give an https address without credentials`, { code: "url" });
   };
   if (!url) return refuse("is not an absolute URL");
-  const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
-  if (url.protocol !== "https:" && !(url.protocol === "http:" && loopback)) {
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) {
     return refuse("is neither https nor http on this machine");
   }
   if (url.username !== "" || url.password !== "") return refuse("carries a user or a password");
@@ -116,8 +116,9 @@ export function createPages(options: {
 export async function completePage(
   { store, ttlMs, issuers }: { store: OutcomeStore; ttlMs: number; issuers: readonly string[] },
   id: string,
-  options: CompletionOptions,
+  options: PageResult,
 ): Promise<void> {
+  checkOptions(options, ["subject", "issuer", "data"], "completeElicitation(id, result)");
   const record = await read(store, id);
   if (!record) {
     throw new TenonError(`No question waits for the elicitation "${id}": it was never asked, or has expired`, {

@@ -1,14 +1,5 @@
-import {
-  ConfigError,
-  describeIssues,
-  type Infer,
-  isRecord,
-  isSchema,
-  type JsonObject,
-  jsonSchemaOf,
-  type Schema,
-  validate,
-} from "@tenon/core";
+import { ConfigError, type Infer, isRecord, type JsonObject, type Schema } from "@tenon/core";
+import { describeIssues, isSchema, jsonSchemaOf, validate } from "@tenon/core/internal";
 import { refuseSecret } from "./secrets.ts";
 
 /** Choices with titles: `{ value: "Title" }`. */
@@ -41,12 +32,20 @@ export type Answer<T> =
   | { readonly action: "decline" }
   | { readonly action: "cancel" };
 
+/** One question of several: a shape, whose message is then its name, or both. */
+export type NamedQuestion = Shape | { readonly message: string; readonly shape: Shape };
+
+/** The answer to a {@link NamedQuestion}. */
+export type AnswerTo<Q> = Q extends { readonly message: string; readonly shape: infer S extends Shape }
+  ? Answer<AnswerOf<S>>
+  : Answer<AnswerOf<Q>>;
+
 /**
  * Several of the given values.
  * @example const answer = await ctx.elicit("Which?", multi(["red", "green"]))
  */
 export function multi<const T extends string>(choices: readonly T[] | Readonly<Record<T, string>>): MultiChoice<T> {
-  return { multi: choices as readonly T[] | TitledChoices }; // a Record<T, string> is a TitledChoices
+  return { multi: choices };
 }
 
 /** A shape made ready: the schema that goes out, and how an answer's content is read back. */

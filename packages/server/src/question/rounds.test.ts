@@ -1,5 +1,5 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
-import { createMemoryStore } from "@tenon/store";
+import { openMemory } from "@tenon/store";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fuzz } from "../../test/fuzz.ts";
@@ -37,8 +37,8 @@ interface Held {
 
 function keepingOf(): Keeping {
   return {
-    seal: createSeal([], 3_600),
-    store: createMemoryStore(),
+    seal: createSeal([], 3_600_000),
+    store: openMemory().outcomes,
     log: () => undefined,
     questionTtlMs: 3_600_000,
     pageWaitMs: 0,

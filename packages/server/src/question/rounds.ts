@@ -6,8 +6,9 @@ import {
   ProtocolErrorCode,
   type Result,
 } from "@modelcontextprotocol/server";
-import { digest, type Json, type JsonObject, META, toJson } from "@tenon/core";
-import { type Claim, claimOrWait, type Lease, LeaseLost, type OutcomeStore } from "@tenon/store";
+import { type Json, type JsonObject, META } from "@tenon/core";
+import { digest, toJson } from "@tenon/core/internal";
+import { type Claim, claimOrWait, type Lease, LeaseLostError, type OutcomeStore } from "@tenon/store";
 import { identityOfCaller } from "../auth/caller.ts";
 import type { Exchange } from "../handler/context.ts";
 import { emptyJournal, type Journal, type StepResult } from "../handler/journal.ts";
@@ -263,7 +264,7 @@ async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours 
     if ("error" in final) throw final.error;
     return final.result;
   } catch (error) {
-    if (error instanceof LeaseLost) throw stillRunning();
+    if (error instanceof LeaseLostError) throw stillRunning();
     await letGo(); // does nothing when the outcome was kept
     throw error;
   } finally {

@@ -2,7 +2,8 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { ConfigError, digest } from "@tenon/core";
+import { ConfigError, codeOf } from "@tenon/core";
+import { digest } from "@tenon/core/internal";
 
 /** Encrypts what a suspended call must remember, so that the client can carry it without reading or changing it. */
 export interface Seal {
@@ -47,9 +48,9 @@ class UnknownKey extends Error {}
  * A seal over a ring of keys (JWE, direct A256GCM), newest first: the first one closes, all of them open, so a key can be
  * replaced without losing the questions in flight.
  * @param keys 32 bytes each, base64url; empty makes a key that lives as long as this process
- * @param ttlSeconds how long a question may wait for its answer
+ * @param ttlMs milliseconds a question may wait for its answer
  */
-export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
+export function createSeal(keys: readonly string[], ttlMs: number): Seal {
   const parsed = keys.map(parseKey);
   let made: { id: string; key: Uint8Array }[] | undefined;
   // made on first use: the first hash and the first random bytes cost a server on stdio milliseconds of its start
@@ -68,7 +69,7 @@ export function createSeal(keys: readonly string[], ttlSeconds: number): Seal {
       return new EncryptJWT({ s: state, b: digest(binding) })
         .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: newest.id })
         .setJti(id)
-        .setExpirationTime(Math.ceil(Date.now() / 1000) + ttlSeconds)
+        .setExpirationTime(Math.ceil((Date.now() + ttlMs) / 1_000))
         .encrypt(newest.key);
     },
     async open(sealed, binding) {
@@ -111,14 +112,14 @@ const EMPTY_MS = 1_000;
  * Keep it with the data: a question asked before a restart can be answered only with the same key.
  * @throws ConfigError `code: "state_key"` for a malformed key, or a file that holds none
  */
-export function loadStateKeys(path: string): string[] {
+export function openStateKeys(path: string): string[] {
   if (!existsSync(path)) {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     try {
       writeFileSync(path, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
     } catch (error) {
       // another process made it between the look and the write: read that one
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+      if (codeOf(error) !== "EEXIST") throw error;
     }
   }
   for (const until = Date.now() + EMPTY_MS; ; ) {

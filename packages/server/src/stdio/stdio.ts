@@ -27,7 +27,7 @@ function guardStdout(log: Service["log"]): { stdout: Writable; restore: () => vo
   const original = process.stdout.write;
   const real = original.bind(process.stdout);
   let warned = false;
-  process.stdout.write = ((chunk: string | Uint8Array, ...rest: unknown[]) => {
+  process.stdout.write = (chunk: string | Uint8Array, ...rest: unknown[]) => {
     if (!warned) {
       warned = true;
       log(
@@ -36,12 +36,12 @@ function guardStdout(log: Service["log"]): { stdout: Writable; restore: () => vo
       );
     }
     return process.stderr.write(chunk, ...(rest as [])); // the same overloads on both streams
-  }) as typeof process.stdout.write;
+  };
   // a client that closed only its reading end: the transport hears of it through the write that failed
   if (!process.stdout.listeners("error").includes(heard)) process.stdout.on("error", heard);
   const stdout = new Writable({
-    write: (chunk, _encoding, done) => {
-      real(chunk as Uint8Array, done);
+    write: (chunk: Uint8Array, _encoding, done) => {
+      real(chunk, done);
     },
   });
   return {

@@ -8,14 +8,17 @@ import type {
   ResourceTemplateType,
   Tool,
 } from "@modelcontextprotocol/server";
-import { checkOptions, type Era, isRecord } from "@tenon/core";
+import { type Era, isRecord } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { Caller } from "../handler/context.ts";
+import type { LogLevel } from "../log.ts";
 import { type Introduction, type Link, openLegacy, openModern, type Sending } from "./link.ts";
 import { answerer, type Question, type Script, TestError } from "./script.ts";
 import { type Fetchable, parameterHeaders } from "./wire.ts";
 
-export { type Question, type Script, type ScriptedAnswer, TestError } from "./script.ts";
+export { type Question, type Script, TestError } from "./script.ts";
 
+/** Who the test client is, and what it answers. */
 export interface ConnectOptions {
   /** Default `"modern"` (2026-07-28); `"legacy"` opens a session of 2025-11-25. */
   era?: Era;
@@ -26,13 +29,19 @@ export interface ConnectOptions {
   elicit?: Script;
   /** Answers to other requests of the server, by method, such as `"sampling/createMessage"`; declares the capability. */
   respond?: Readonly<Record<string, (params: Record<string, unknown>) => unknown>>;
-  /** Who calls, as if a token had been verified. */
-  caller?: Caller;
+  /** Who calls, as if a token had been verified; without scopes and claims unless they are given. */
+  caller?: Pick<Caller, "subject"> & Partial<Caller>;
   /** Declared besides what `elicit` and `respond` imply. */
   capabilities?: Readonly<Record<string, unknown>>;
-  client?: { name: string; version: string };
+  /** How the client introduces itself. Default `{ name: "tenon-test", version: "1.0.0" }`. */
+  client?: {
+    /** Name of the program. */
+    name: string;
+    /** Its version. */
+    version: string;
+  };
   /** Least severe level of log messages to receive. Default `"debug"`. */
-  logLevel?: "debug" | "info" | "notice" | "warning" | "error";
+  logLevel?: LogLevel;
   /** Headers of every request. */
   headers?: Readonly<Record<string, string>>;
   /** Address the requests claim to go to, where the server allows only certain hosts. Default `http://127.0.0.1/mcp`. */
@@ -43,30 +52,39 @@ export interface ConnectOptions {
 export interface TestToolResult {
   /** The text blocks, one a line. */
   readonly text: string;
+  /** All blocks. */
   readonly content: readonly ContentBlock[];
+  /** What a program reads: `structuredContent`. */
   readonly structured: unknown;
+  /** Whether the tool says that it failed. */
   readonly isError: boolean;
+  /** The answer as it came over the wire. */
   readonly raw: CallToolResult;
 }
 
-export interface ProgressNote {
+/** Progress that a call reported. */
+interface ProgressNote {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
 }
 
-export interface LogNote {
+/** A log message that came over the wire. */
+interface LogNote {
   readonly level: string;
   readonly logger?: string;
   readonly data: unknown;
 }
 
+/** What goes with one request of a test. */
 export interface CallOptions extends Sending {
+  /** Sent as `_meta`, besides the protocol's own keys. */
   meta?: Readonly<Record<string, unknown>>;
 }
 
 /** A client in the same process: what a test asks, and what it heard. */
 export interface TestClient {
+  /** The revision spoken. */
   readonly era: Era;
   /** What the server said about itself. */
   readonly server: Readonly<{
@@ -77,15 +95,23 @@ export interface TestClient {
   }>;
   /** Every question so far, in order. */
   readonly asked: readonly Question[];
+  /** Progress of all calls so far, in order. */
   readonly progress: readonly ProgressNote[];
+  /** Log messages so far, in order. */
   readonly logs: readonly LogNote[];
+  /** The tools this caller sees. */
   listTools(): Promise<Tool[]>;
-  /** @throws ProtocolError `rpc_error` for a refusal, TestError for a question without an answer */
+  /** Calls a tool, and answers what it asks. @throws ProtocolError `rpc_error` for a refusal, TestError for a question without an answer */
   callTool(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<TestToolResult>;
+  /** The resources this caller sees. */
   listResources(): Promise<Resource[]>;
+  /** The families of resources this caller sees. */
   listResourceTemplates(): Promise<ResourceTemplateType[]>;
+  /** What a resource holds. */
   readResource(uri: string, options?: CallOptions): Promise<ReadResourceResult["contents"]>;
+  /** The prompts this caller sees. */
   listPrompts(): Promise<Prompt[]>;
+  /** The messages of a prompt. */
   getPrompt(name: string, args?: Record<string, string>, options?: CallOptions): Promise<GetPromptResult["messages"]>;
   /** Any other request, for example of an extension. */
   request(method: string, params?: Record<string, unknown>, options?: CallOptions): Promise<Record<string, unknown>>;
@@ -117,6 +143,7 @@ function capabilitiesOf({ elicit, respond = {}, capabilities }: ConnectOptions):
  */
 export async function connect(server: Fetchable, options: ConnectOptions = {}): Promise<TestClient> {
   checkOptions(options, OPTIONS, "connect(server, options)");
+  checkOptions(options.client ?? {}, ["name", "version"], "connect(server, options).client");
   const { era = "modern", respond = {} } = options;
   const asked: Question[] = [];
   const progress: ProgressNote[] = [];
@@ -127,7 +154,7 @@ export async function connect(server: Fetchable, options: ConnectOptions = {}): 
     client: options.client ?? { name: "tenon-test", version: "1.0.0" },
     capabilities: capabilitiesOf(options),
     logLevel: options.logLevel ?? "debug",
-    fetchOptions: options.caller ? { caller: options.caller } : {},
+    fetchOptions: options.caller ? { caller: { scopes: [], claims: {}, ...options.caller } } : {},
     respond(method, params) {
       const answer = Object.hasOwn(respond, method) ? respond[method] : undefined;
       if (answer) return answer(params);
@@ -146,12 +173,15 @@ export async function connect(server: Fetchable, options: ConnectOptions = {}): 
     },
   };
   const link: Link = await (era === "modern" ? openModern(server, me) : openLegacy(server, me));
-  const request = (
+  const request = async (
     method: string,
     params: Record<string, unknown> = {},
-    { meta, ...sending }: CallOptions = {},
-  ): Promise<Record<string, unknown>> =>
-    link.request(method, { ...params, ...(meta && { _meta: meta }) }, answerer(options.elicit, asked), sending);
+    callOptions: CallOptions = {},
+  ): Promise<Record<string, unknown>> => {
+    checkOptions(callOptions, ["meta", "signal", "headers"], `${method} of the test client, options`);
+    const { meta, ...sending } = callOptions;
+    return link.request(method, { ...params, ...(meta && { _meta: meta }) }, answerer(options.elicit, asked), sending);
+  };
 
   async function all<T>(method: string, key: string): Promise<T[]> {
     const items: T[] = [];

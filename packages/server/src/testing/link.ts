@@ -1,4 +1,5 @@
-import { type Era, isRecord, LEGACY_REVISION, MODERN_REVISION, ProtocolError } from "@tenon/core";
+import { type Era, isRecord, ProtocolError } from "@tenon/core";
+import { LEGACY_REVISION, MODERN_REVISION } from "@tenon/core/internal";
 import type { FetchOptions } from "../http/http.ts";
 import type { Answerer } from "./script.ts";
 import { type Fetchable, headerValue, type Message, messages, post, rpcError } from "./wire.ts";
@@ -17,7 +18,9 @@ export interface Introduction {
 }
 
 export interface Sending {
+  /** Cancels the request. */
   readonly signal?: AbortSignal | undefined;
+  /** Headers of this request, besides those of the connection. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 

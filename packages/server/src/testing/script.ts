@@ -36,7 +36,7 @@ export type Script =
   | ((question: Question) => ScriptedAnswer | undefined | Promise<ScriptedAnswer | undefined>);
 
 /** What goes over the wire as `ElicitResult`. */
-export interface WireAnswer {
+interface WireAnswer {
   action: "accept" | "decline" | "cancel";
   content?: Record<string, unknown>;
 }

@@ -112,10 +112,15 @@ describe.each(["modern", "legacy"] as const)("the test client on the %s era", (e
     expect(quiet.logs.map((entry) => entry.level)).toEqual(["warning"]);
   });
   it("acts for a caller, with headers and metadata", async () => {
-    const caller = { subject: "zhangsan", scopes: [], claims: {} };
-    await using client = await connect(desk(), { era, caller, headers: { "x-team": "blue" } });
+    await using client = await connect(desk(), { era, caller: { subject: "zhangsan" }, headers: { "x-team": "blue" } });
     const { structured } = await client.callTool("who", {}, { meta: { note: "n" } });
     expect(structured).toEqual({ who: "zhangsan", team: "blue", meta: "n" });
+  });
+  it("says what a caller lacks that no token could be", async () => {
+    const refused = connect(desk(), { era, caller: { subject: "", scopes: [] } });
+    await expect(refused).rejects.toMatchObject({ name: "ConfigError", code: "caller" });
+    const scopes = "orders:read" as never;
+    await expect(connect(desk(), { era, caller: { subject: "a", scopes } })).rejects.toThrow("scopes must be a list");
   });
   it("refuses an option nobody reads", async () => {
     await expect(connect(desk(), { era, elict: {} } as never)).rejects.toThrow('did you mean "elicit"?');

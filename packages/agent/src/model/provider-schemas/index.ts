@@ -1,14 +1,10 @@
-import { ConfigError, canonicalJson, didYouMean, digest, isRecord, type JsonObject } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject } from "@tenon/core";
+import { canonicalJson, didYouMean, digest } from "@tenon/core/internal";
 import { checkArguments } from "../../tool/arguments.ts";
 import { flatten } from "./flatten.ts";
 import { toGemini } from "./gemini.ts";
 import { normalise } from "./normalise.ts";
 import { restore } from "./restore.ts";
-
-/** Whose rules a schema must fit. `strictest` fits OpenAI, DeepSeek, Anthropic and what is compatible with one of them. */
-export type ModelProvider = "openai" | "deepseek" | "anthropic" | "gemini" | "strictest";
-
-const PROVIDERS: readonly ModelProvider[] = ["openai", "deepseek", "anthropic", "gemini", "strictest"];
 
 /** A schema for a model, and how its argument names are called on the wire where they had to change. */
 export interface ModelSchema {
@@ -28,6 +24,7 @@ function legalName(name: string, taken: ReadonlySet<string>): string {
   return `${safe.slice(0, 55)}_${mark}`; // a clash of marks as well would need 2^32 names
 }
 
+type Node = ReturnType<typeof normalise>;
 type Flat = ReturnType<typeof flatten>;
 
 function withLegalNames(flat: Flat): { schema: Flat; wireNames: ReadonlyMap<string, string> } {
@@ -59,7 +56,8 @@ function withLegalNames(flat: Flat): { schema: Flat; wireNames: ReadonlyMap<stri
 
 /** The given schema itself where it needed no change. */
 function sameOr(given: unknown, made: Flat): JsonObject {
-  const changed = made as JsonObject; // what was built from JSON is JSON
+  // what was given and what was built from it are JSON
+  const changed = made as JsonObject;
   try {
     return canonicalJson(given) === canonicalJson(made) ? (given as JsonObject) : changed;
   } catch {
@@ -67,21 +65,38 @@ function sameOr(given: unknown, made: Flat): JsonObject {
   }
 }
 
+type Rules = (node: Node, schema: unknown) => ModelSchema;
+
+/** What OpenAI takes: an object with properties, without alternatives at its root. */
+const flat: Rules = (node, schema) => ({ schema: sameOr(schema, flatten(node)), wireNames: new Map() });
+
+/** The rules there are, by whose they are. A provider with others is one entry more. */
+const RULES = {
+  openai: flat,
+  deepseek: flat,
+  anthropic(node, schema) {
+    const { schema: legal, wireNames } = withLegalNames(flatten(node));
+    return { schema: sameOr(schema, legal), wireNames };
+  },
+  gemini: (node) => ({ schema: toGemini(node) as JsonObject, wireNames: new Map() }), // JSON from JSON
+  strictest: flat,
+} as const satisfies Readonly<Record<string, Rules>>;
+
+/** Whose rules a schema must fit. `strictest` fits OpenAI, DeepSeek, Anthropic and what is compatible with one of them. */
+export type ModelProvider = keyof typeof RULES;
+
 /** `toModelSchema` with the names that had to change. */
 export function modelSchemaOf(schema: unknown, provider: ModelProvider = "strictest"): ModelSchema {
-  if (!PROVIDERS.includes(provider)) {
-    const near = didYouMean(String(provider), PROVIDERS);
+  const known = Object.keys(RULES);
+  if (!known.includes(provider)) {
+    const near = didYouMean(String(provider), known);
     throw new ConfigError(
-      `There are no schema rules for the provider "${String(provider)}"; ${near ? `did you mean "${near}"?` : `known: ${PROVIDERS.join(", ")}`}`,
+      `There are no schema rules for the provider "${String(provider)}"; ${near ? `did you mean "${near}"?` : `known: ${known.join(", ")}`}`,
       { code: "unknown_provider", data: { near } },
     );
   }
-  const node = normalise(schema);
-  if (provider === "gemini") return { schema: toGemini(node) as JsonObject, wireNames: new Map() }; // JSON from JSON
-  const flat = flatten(node);
-  if (provider !== "anthropic") return { schema: sameOr(schema, flat), wireNames: new Map() };
-  const { schema: legal, wireNames } = withLegalNames(flat);
-  return { schema: sameOr(schema, legal), wireNames };
+  const rules: Rules = RULES[provider];
+  return rules(normalise(schema), schema);
 }
 
 /**

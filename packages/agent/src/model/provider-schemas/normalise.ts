@@ -1,4 +1,5 @@
-import { isRecord, resolvePointer } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { resolvePointer } from "@tenon/core/internal";
 
 /** A schema as plain JSON, without references, in the words of draft 2020-12. */
 export type Node = Record<string, unknown>;

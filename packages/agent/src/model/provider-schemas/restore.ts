@@ -1,4 +1,5 @@
-import { isRecord, resolvePointer } from "@tenon/core";
+import { isRecord } from "@tenon/core";
+import { resolvePointer } from "@tenon/core/internal";
 
 const MAX_DEPTH = 24;
 const MAX_WORK = 20_000;

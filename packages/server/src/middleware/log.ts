@@ -1,10 +1,10 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
-import { checkOptions } from "@tenon/core";
+import { checkOptions } from "@tenon/core/internal";
 import type { LogLevel } from "../log.ts";
 import type { Middleware } from "./onion.ts";
 
 /** How requests are logged. */
-export interface LogRequestsOptions {
+export interface LogOptions {
   /** Level of a request that went well. Failed ones are warnings. Default `info`. */
   level?: LogLevel;
 }
@@ -18,10 +18,10 @@ function outcomeOf(result: Record<string, unknown>): "ok" | "error" | "asked" {
  * One line per request in the server's own log: method, name, caller, milliseconds and how it ended (`ok`, `error`, `asked`
  * for a question, `refused` for what the protocol or middleware further in refused). Arguments and results are not logged: they belong to the caller.
  *
- * @example server.use(logRequests({ level: "debug" }))
+ * @example server.use(log({ level: "debug" }))
  */
-export function logRequests(options: LogRequestsOptions = {}): Middleware {
-  checkOptions(options, ["level"], "logRequests(options)");
+export function log(options: LogOptions = {}): Middleware {
+  checkOptions(options, ["level"], "log(options)");
   const { level = "info" } = options;
   return async (request, next) => {
     const started = performance.now();

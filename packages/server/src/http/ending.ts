@@ -1,8 +1,10 @@
 /**
- * A response whose stream ends when its token does: who only listens sends no new request whose token could be looked at.
- * @param watch calls back once, at the end; returns how to stop
+ * A response whose stream is watched to its end, and may be ended: one that lives no longer than its token, since who only
+ * listens sends no new request whose token could be looked at, or one that is in use until it was read, cut off or broken.
+ * @param watch gets what ends the stream; returns what is called once when it has ended, however it did
+ * @returns the response as it is when it has no event stream
  */
-export function endingWith(response: Response, watch: (ended: () => void) => () => void): Response {
+export function endingWith(response: Response, watch: (end: () => void) => () => void): Response {
   if (!response.body || !response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
   const reader = response.body.getReader();
   let stop: () => void = () => undefined;

@@ -1,11 +1,13 @@
 import type { Result } from "@modelcontextprotocol/server";
-import { ConfigError, checkOptions, digest } from "@tenon/core";
+import { ConfigError, keepNewest } from "@tenon/core";
+import { checkOptions, digest } from "@tenon/core/internal";
 import { callerKey } from "../auth/caller.ts";
 import type { Caller } from "../handler/context.ts";
-import type { Middleware, ServerRequest } from "./onion.ts";
+import type { Middleware } from "./onion.ts";
+import type { ServerRequest } from "./request.ts";
 
 /** What is kept, and for how long. */
-export interface CacheResultsOptions {
+export interface CacheOptions {
   /** Milliseconds a result is given again. */
   ttlMs: number;
   /** Results kept at once; the one unused longest goes first. Default 1,000. */
@@ -35,12 +37,12 @@ const claimsOf = (caller: Caller | undefined): Record<string, unknown> =>
  * token share one cache: leave it out, or pass `key`, where handlers look at anything else.
  *
  * @throws ConfigError for a `ttlMs` that is not positive
- * @example server.use(cacheResults({ ttlMs: 5_000 }))
+ * @example server.use(cache({ ttlMs: 5_000 }))
  */
-export function cacheResults(options: CacheResultsOptions): Middleware {
-  checkOptions(options, ["ttlMs", "maxEntries", "maxEntryChars", "key"], "cacheResults(options)");
+export function cache(options: CacheOptions): Middleware {
+  checkOptions(options, ["ttlMs", "maxEntries", "maxEntryChars", "key"], "cache(options)");
   const { ttlMs, maxEntries = 1_000, maxEntryChars = 256 * 1024, key = () => "" } = options;
-  if (!(ttlMs > 0)) throw new ConfigError(`cacheResults: ttlMs must be positive, got ${ttlMs}`, { code: "cache" });
+  if (!(ttlMs > 0)) throw new ConfigError(`cache(options): ttlMs must be positive, got ${ttlMs}`, { code: "cache" });
   // insertion order is order of last use
   const kept = new Map<string, { result: string; until: number }>();
 
@@ -68,13 +70,7 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
     if (result.isError === true || (result.resultType ?? "complete") !== "complete") return result;
     const text = JSON.stringify(result);
     if (text.length > maxEntryChars) return result;
-    kept.set(place, { result: text, until: performance.now() + ttlMs });
-    if (kept.size > maxEntries) {
-      for (const oldest of kept.keys()) {
-        kept.delete(oldest);
-        break;
-      }
-    }
+    keepNewest(kept, place, { result: text, until: performance.now() + ttlMs }, maxEntries);
     return result;
   };
 }

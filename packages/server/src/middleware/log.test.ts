@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { alice, ask, call } from "../../test/ask.ts";
 import { createServer, type LogEntry, ToolError } from "../index.ts";
-import { logRequests } from "./log-requests.ts";
+import { log } from "./log.ts";
 
-describe("logRequests", () => {
+describe("log", () => {
   it("writes one line per request: what, who, how long and how it ended", async () => {
     const logged: LogEntry[] = [];
     const server = createServer({ name: "test", version: "1", logSink: (entry) => logged.push(entry) })
-      .use(logRequests())
+      .use(log())
       .tool("good", {}, () => "secret result")
       .tool("bad", {}, () => {
         throw new ToolError("no");

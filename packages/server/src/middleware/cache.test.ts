@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { alice, ask, call, root, said } from "../../test/ask.ts";
 import { createServer, ToolError } from "../index.ts";
-import { type CacheResultsOptions, cacheResults } from "./cache-results.ts";
+import { type CacheOptions, cache } from "./cache.ts";
 
-function counting(options: Partial<CacheResultsOptions> = {}) {
+function counting(options: Partial<CacheOptions> = {}) {
   let runs = 0;
   const readOnly = { readOnlyHint: true };
   const server = createServer({ name: "test", version: "1", logSink: () => undefined })
-    .use(cacheResults({ ttlMs: 60_000, ...options }))
+    .use(cache({ ttlMs: 60_000, ...options }))
     .tool("read", { input: z.object({ id: z.string() }), annotations: readOnly }, ({ id }, ctx) => ({
       id,
       who: ctx.caller?.subject,
@@ -27,7 +27,7 @@ function counting(options: Partial<CacheResultsOptions> = {}) {
   return { server, runs: () => runs };
 }
 
-describe("cacheResults", () => {
+describe("cache", () => {
   it("gives a read-only tool's result again for the same arguments", async () => {
     const { server } = counting();
     const first = said(await call(server, "read", { id: "a" }));
@@ -84,5 +84,5 @@ describe("cacheResults", () => {
     await call(small.server, "read", { id: "a" });
     expect(small.runs()).toBe(2);
   });
-  it("needs a time", () => expect(() => cacheResults({ ttlMs: 0 })).toThrow("ttlMs must be positive"));
+  it("needs a time", () => expect(() => cache({ ttlMs: 0 })).toThrow("ttlMs must be positive"));
 });

@@ -1,0 +1,38 @@
+// What the packages share with each other and promise to nobody else: it may change with any release.
+export { readBounded } from "./bounds.ts";
+export { canonicalJson, digest, JsonError, jsonSize, toJson } from "./json.ts";
+export { resolvePointer, subschemas } from "./json-schema/document.ts";
+export { describeFault, type SchemaFault, surveySchema } from "./json-schema/survey.ts";
+export { type Layers, runLayers } from "./layers.ts";
+export { LOG_LEVELS } from "./log-levels.ts";
+export { LEGACY_REVISION, MODERN_REVISION } from "./meta.ts";
+export {
+  anything,
+  callable,
+  checkOptions,
+  didYouMean,
+  flag,
+  kindOf,
+  milliseconds,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  positive,
+  refuseOption,
+  text,
+  zeroOrMore,
+} from "./options.ts";
+export { testPattern } from "./pattern.ts";
+export {
+  describeIssues,
+  type IssueWords,
+  isSchema,
+  issueMessage,
+  issuePath,
+  jsonSchemaOf,
+  validate,
+  valueAt,
+  type WrongField,
+  wrongFields,
+} from "./schema.ts";
+export { shownValue, visibleText } from "./text.ts";
