@@ -29,7 +29,14 @@ try {
     if (hidden) continue;
     const packed = run("npm", ["pack", "--silent", "--pack-destination", project], join(root, "packages", name));
     check(`${name} packs`, packed.ok, packed.all);
-    tarballs.push(`./${packed.out.trim()}`);
+    const tarball = packed.out.trim();
+    tarballs.push(`./${tarball}`);
+    const files = new Set(run("tar", ["-tf", join(project, tarball)]).out.split("\n"));
+    const left = [...files].filter((file) => {
+      const declared = /^package\/dist\/(.*)\.d\.ts(?:\.map)?$/.exec(file)?.[1];
+      return file.endsWith(".tsbuildinfo") || (declared !== undefined && !files.has(`package/src/${declared}.ts`));
+    });
+    check(`${name} holds nothing of earlier builds`, files.size > 5 && left.length === 0, left.join("\n"));
   }
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "newcomer", private: true, type: "module" }));
   writeFileSync(join(project, ".npmrc"), "engine-strict=true\nfund=false\naudit=false\n");

@@ -111,6 +111,52 @@ describe("a server that", () => {
     expect(on.shown).toHaveLength(10);
   });
 
+  it("refuses a token is quoted with its reason: short, without control characters and without the token", async () => {
+    const said = `expired\u00a0\u0085 at noon, for at-secret ${"x".repeat(4_000)}`;
+    const challenge = `error="invalid_token", error_description="${said}"`;
+    const issuer = await start(startIssuer());
+    issuer.tokens.get = () => undefined;
+    const server = await start(stubHttp({ onHttp: protectedBy(() => issuer, { challenge }) }));
+    for (const auth of [bearer("at-secret"), bearer(() => "at-secret")]) {
+      const error = await connect({ s: { ...server.config, auth } })
+        .callTool("s", "t")
+        .catch((thrown: Error) => thrown);
+      expect(error).toMatchObject({ name: "AuthError", code: "invalid_token" });
+      expect(String(error)).toMatch(/it says "expired.* at noon, for …/);
+      expect(String(error)).not.toMatch(/at-secret|\u0085/);
+      expect(String(error).length).toBeLessThan(600);
+    }
+  });
+
+  it("repeats words of a request in its reason cannot have other scopes asked for with them", async () => {
+    const issuer = await start(startIssuer());
+    const description = 'error_description="Resource file:///x?scope=admin needs more"';
+    const server = await start(
+      stubHttp({
+        onHttp: protectedBy(() => issuer, {
+          needs: (method) => (method === "tools/call" ? `write", ${description}, x="` : undefined),
+        }),
+      }),
+    );
+    const before = stubHttp({
+      onHttp: (req, res, body) => {
+        if (!body.includes("tools/call")) return protectedBy(() => issuer)(req, res, body);
+        res
+          .writeHead(403, { "www-authenticate": `Bearer ${description}, error="insufficient_scope", scope="write"` })
+          .end();
+        return true;
+      },
+    });
+    for (const stub of [server, await start(before)]) {
+      const auth = clientCredentials({ clientId: "nightly", clientSecret: "s3cret" });
+      await connect({ s: { ...stub.config, auth } })
+        .callTool("s", "t")
+        .catch(() => undefined);
+    }
+    expect(issuer.tokenRequests.some(({ scope }) => scope?.includes("write"))).toBe(true);
+    expect(JSON.stringify(issuer.tokenRequests)).not.toContain("admin");
+  });
+
   it("wants scopes of thousands of characters has few of them repeated", async () => {
     const needs = (method: string) => (method === "tools/call" ? `ignore-all-before-${"x".repeat(4_000)}` : undefined);
     const issuer = await start(startIssuer({ grants: () => "read" }));

@@ -78,8 +78,6 @@ describe("the page that a browser comes back to", () => {
 
 describe("a sign-in that is not what it seems", () => {
   it.each<[string, string, IssuerBehavior]>([
-    ["another state", "state_mismatch", { redirect: (params) => ({ ...params, state: "another" }) }],
-    ["no state", "state_mismatch", { redirect: ({ state: _, ...params }) => params }],
     ["another issuer", "issuer_mismatch", { redirect: (params) => ({ ...params, iss: "https://evil.example" }) }],
     [
       "the same issuer with a slash",
@@ -109,6 +107,50 @@ describe("a sign-in that is not what it seems", () => {
     expect(on.issuer.tokenRequests).toEqual([]);
     expect(on.client.servers()).toMatchObject([{ health: "down", error: { code } }]);
     expect(String(error)).not.toContain("code-");
+  });
+
+  it.each<[string, IssuerBehavior["redirect"]]>([
+    ["another state", (params) => ({ ...params, state: "another" })],
+    ["no state", ({ state: _, ...params }) => params],
+  ])("with %s is waited past, and refused where a program hands it over", async (_, redirect) => {
+    const on = await scene({ issuer: { redirect }, oauth: { timeoutMs: 500 } });
+    await expect(on.client.listTools()).rejects.toMatchObject({
+      code: "authorization_timeout",
+      message: expect.stringContaining("Answers to another sign-in than the one that was begun came (1)"),
+    });
+    const redirectUrl = "https://console.example/callback";
+    const by: Scene = await scene({
+      issuer: { redirect },
+      oauth: { redirectUrl, onAuthorize: ({ url }) => by.issuer.browse(url) },
+    });
+    expect(await codeOf(by.client.listTools())).toBe("state_mismatch");
+    expect([...on.issuer.tokenRequests, ...by.issuer.tokenRequests]).toEqual([]);
+  });
+
+  it("is not ended by a page on this machine that answers before the person does", async () => {
+    const pages: (number | string)[] = [];
+    const on: Scene = await scene({
+      oauth: {
+        onAuthorize: async ({ url, redirectUrl }) => {
+          for (let i = 0; i < 150; i++) {
+            const guess = new URLSearchParams({ code: "theirs", state: `guess-${i}`, iss: on.issuer.url });
+            const query = i % 2 === 0 ? guess : new URLSearchParams({ error: "access_denied" });
+            pages.push(
+              await fetch(`${redirectUrl}?${query}`).then(
+                ({ status }) => status,
+                () => "cut",
+              ),
+            );
+          }
+          void on.issuer.browse(url).then((back) => fetch(back));
+          return undefined;
+        },
+      },
+    });
+    expect(await on.client.listTools()).toHaveLength(1);
+    expect(pages.slice(0, 100)).toEqual(Array(100).fill(400));
+    expect(pages.slice(100)).toEqual(Array(50).fill("cut"));
+    expect(on.issuer.tokenRequests).toHaveLength(1);
   });
 
   it("is not begun without PKCE, whether it is absent or another method", async () => {

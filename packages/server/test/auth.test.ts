@@ -136,7 +136,7 @@ describe.each(["listen", "fetch"] as const)("over %s", (way) => {
       const { status, headers } = await send(raw);
       expect(status).toBe(403);
       expect(headers["www-authenticate"]).toBe(
-        `Bearer error="insufficient_scope", error_description="The token needs the scope mcp", scope="mcp orders:read", resource_metadata="${METADATA}"`,
+        `Bearer error="insufficient_scope", scope="mcp orders:read", resource_metadata="${METADATA}", error_description="The token needs the scope mcp"`,
       );
     });
     it("a tool, resource or prompt whose scopes are lacking is refused with everything it needs", async () => {

@@ -2,14 +2,17 @@ import { fileURLToPath } from "node:url";
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { jwt } from "../src/auth/index.ts";
 import { app, showsApps } from "../src/extension/apps.ts";
 import { skills } from "../src/extension/skills.ts";
 import { createServer, type TenonServer } from "../src/index.ts";
 import { authorize } from "../src/middleware/index.ts";
 import { connect as inMemory } from "../src/testing/index.ts";
 import { audited, connections } from "./extension-server.ts";
+import { initialize, legacy, modern, overFetch, overSocket, type Raw, sessionOf } from "./raw-requests.ts";
 import { connect, type Mode } from "./servers.ts";
 import { spawn } from "./spawned.ts";
+import { accepts, bearer, createSigner, sign } from "./tokens.ts";
 
 const stdioServer = fileURLToPath(new URL("./extension-server.ts", import.meta.url));
 
@@ -197,5 +200,61 @@ describe.each(["modern", "legacy"] as const)("a view on the %s era", (era) => {
   it("needs a ui:// address", () => {
     const served = createServer({ name: "x", version: "1.0.0" });
     expect(() => app(served, { uri: "https://x", html: "" })).toThrow("begins with ui://");
+  });
+});
+
+describe("a method of an extension that needs scopes", () => {
+  it("is refused with a challenge where they are lacking, on both revisions, and does not exist where it is hidden", async () => {
+    const signer = await createSigner("k1");
+    let purged = 0;
+    await using server = createServer({
+      name: "s",
+      version: "1",
+      logSink: () => undefined,
+      auth: jwt(accepts(signer)),
+    });
+    server.extension({
+      id: "com.example/audit",
+      methods: {
+        "audit/purge": {
+          scopes: ["audit:purge"],
+          handler: () => {
+            purged += 1;
+            return { purged };
+          },
+        },
+        "audit/root": { visible: (caller) => caller?.subject === "root", handler: () => ({ secret: 1 }) },
+      },
+    });
+    const { url } = await server.listen({ port: 0 });
+    const token = async (subject: string, scope: string) => bearer(await sign(signer, subject, scope));
+    for (const send of [(raw: Raw) => overSocket(url, raw), (raw: Raw) => overFetch(server, raw)]) {
+      const opened = initialize();
+      const narrow = await token("u", "other");
+      const session = sessionOf(await send({ ...opened, headers: { ...opened.headers, ...narrow } }));
+      const asks = [
+        (method: string, auth: object) => modern(method, {}, { headers: { ...auth } }),
+        (method: string, auth: object) => legacy(method, {}, { headers: { ...session, ...auth } }),
+      ];
+      for (const ask of asks) {
+        const before = purged;
+        const refused = await send(ask("audit/purge", narrow));
+        expect(refused.status).toBe(403);
+        expect(refused.headers["www-authenticate"]).toMatch(/insufficient_scope.*scope="audit:purge"/);
+        expect(purged).toBe(before);
+        const wide = await send(ask("audit/purge", await token("u", "audit:*")));
+        expect(wide.messages.at(-1)).toMatchObject({ result: { purged: before + 1 } });
+        expect((await send(ask("audit/root", narrow))).messages.at(-1)).toMatchObject({ error: { code: -32601 } });
+      }
+      const root = await send(modern("audit/root", {}, { headers: await token("root", "") }));
+      expect(root.messages.at(-1)).toMatchObject({ result: { secret: 1 } });
+    }
+  });
+  it("has them checked when it is made, and leaves nothing behind when they are none", () => {
+    const server = createServer({ name: "s", version: "1" });
+    const add = (scopes: string[]) => () =>
+      server.extension({ id: "com.example/audit", methods: { "audit/list": { scopes, handler: () => ({}) } } });
+    expect(add(["two words"])).toThrow(/com.example\/audit.*audit\/list.*is no scope/);
+    expect(add(["audit:read"])).not.toThrow();
   });
 });

@@ -64,7 +64,10 @@ export function approvalOf(runtime: {
   readonly toolCallId?: string;
 }): ApprovalRecord | undefined {
   const { state, toolCallId } = runtime;
-  return toolCallId === undefined
-    ? undefined
-    : approvalsOf(state).findLast((record) => record.toolCallId === toolCallId);
+  if (toolCallId === undefined) return undefined;
+  // the newest call of that id: some endpoints number the calls of each turn from zero, and an older one may have been approved
+  const message = messagesIn(state).findLast(
+    (one) => AIMessage.isInstance(one) && one.tool_calls?.some(({ id }) => id === toolCallId) === true,
+  );
+  return AIMessage.isInstance(message) ? notedIn(message.response_metadata)[toolCallId] : undefined;
 }

@@ -5,6 +5,7 @@ import { getConfig } from "@langchain/langgraph";
 import { ConfigError, isRecord } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
+import { withOwnIds } from "../tool/call-ids.ts";
 import { canPause, type Execution, pause, remember } from "../tool/checkpoint.ts";
 import { type ApprovalRecord, noteApprovals } from "./approval-records.ts";
 import {
@@ -232,10 +233,11 @@ export function approvals(
       canJumpTo: ["model"],
       hook: async (state, runtime) => {
         const at = state.messages.findLastIndex((item) => AIMessage.isInstance(item));
-        const message = state.messages[at];
+        const said = state.messages[at];
+        const message = AIMessage.isInstance(said) ? withOwnIds(said) : undefined;
         // another middleware may have answered some of the calls already
         const answered = state.messages.slice(at + 1).map((item) => ToolMessage.isInstance(item) && item.tool_call_id);
-        const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
+        const calls = message?.tool_calls ?? [];
         const waiting = calls.filter((call) => !answered.includes(call.id ?? ""));
         const candidates = waiting.flatMap((call): Gated[] => {
           const rule = rules.get(call.name);
@@ -243,7 +245,7 @@ export function approvals(
           const args = rule.toWire?.(call.args) ?? call.args; // what is judged and shown is what would be sent
           return [{ call: { ...call, args, id: call.id ?? "" }, rule }];
         });
-        if (!AIMessage.isInstance(message) || candidates.length === 0) return undefined;
+        if (!message || candidates.length === 0) return undefined;
         const execution: Execution = { ...getConfig(), configurable: runtime.configurable };
         if (!canPause(execution)) {
           throw new ConfigError(

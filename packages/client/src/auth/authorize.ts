@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import {
   exchangeAuthorization,
   type OAuthTokens,
@@ -19,6 +19,7 @@ import {
   knownIdentity,
   register,
 } from "./registration.ts";
+import { sameText } from "./same-text.ts";
 import { storeKeys } from "./store.ts";
 import { ASKING } from "./tokens.ts";
 
@@ -61,11 +62,6 @@ export interface AuthorizeOptions {
 
 const CALLBACK = "http://127.0.0.1/callback";
 
-function sameText(a: string, b: string): boolean {
-  const hash = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(hash(a), hash(b));
-}
-
 /** PKCE with S256 or nothing (2026-07-28, authorization): metadata that does not list it means no support. */
 function checkPkce({ server, issuer, metadata }: Order): void {
   if (metadata.code_challenge_methods_supported?.includes("S256")) return;
@@ -94,13 +90,21 @@ async function openListener(
   }
 }
 
+/** What else came while nobody signed in: a page on this machine that guesses, or an authorization server that loses the state. */
+const turnedAway = (listener: RedirectListener | undefined): string =>
+  listener && listener.strangers > 0
+    ? `. Answers to another sign-in than the one that was begun came (${listener.strangers}); nothing was taken from them`
+    : "";
+
 /** What the browser came back with. @throws AuthError `authorization_timeout`, `authorization_failed` */
 async function askPerson(
   { server, issuer, signal }: Order,
   options: AuthorizeOptions,
   request: Omit<AuthorizationRequest, "signal">,
+  state: string,
   listener: RedirectListener | undefined,
 ): Promise<URLSearchParams> {
+  const listened = listener?.answer(state);
   const late = AbortSignal.timeout(options.timeoutMs);
   const ending = new AbortController();
   const shown = { ...request, signal: AbortSignal.any([signal, late, ending.signal]) };
@@ -108,7 +112,7 @@ async function askPerson(
     const given: unknown = await options.onAuthorize(Object.freeze(shown));
     const back = given === undefined || given === null ? undefined : parseUrl(String(given));
     if (back) return back.searchParams;
-    if (listener && (given === undefined || given === null)) return listener.answer;
+    if (listened && (given === undefined || given === null)) return listened;
     throw authError(
       server,
       "authorization_failed",
@@ -118,13 +122,13 @@ async function askPerson(
   const asking = answered();
   asking.catch(() => {}); // it may lose the race
   try {
-    const first = listener ? Promise.race([asking, listener.answer]) : asking;
+    const first = listened ? Promise.race([asking, listened]) : asking;
     return await withSignal(first, shown.signal, () =>
       late.aborted
         ? authError(
             server,
             "authorization_timeout",
-            `nobody signed in at ${issuer} within ${Math.round(options.timeoutMs / 1_000)} s; call again when somebody can, or raise timeoutMs`,
+            `nobody signed in at ${issuer} within ${Math.round(options.timeoutMs / 1_000)} s; call again when somebody can, or raise timeoutMs${turnedAway(listener)}`,
             { retryable: true },
           )
         : authError(server, "closed", "the sign-in was given up, because nobody waits for it any more"),
@@ -201,7 +205,7 @@ async function signIn(
   guard.check(metadata.token_endpoint, "token endpoint");
   const scopes = url.searchParams.get("scope")?.split(" ") ?? [];
   const request = { url: url.href, server, issuer, scopes: Object.freeze(scopes), redirectUrl };
-  const params = await askPerson(order, options, request, listener);
+  const params = await askPerson(order, options, request, state, listener);
   const code = readAnswer(order, params, state);
   try {
     return await exchangeAuthorization(issuer, {

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { ConfigError, isRecord } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
-import { authError, insufficientScope, reasonOf } from "./errors.ts";
+import { authError, insufficientScope, reasonOf, saidOf } from "./errors.ts";
 import { presenter } from "./present.ts";
-import type { Auth, AuthSession, AuthTarget } from "./types.ts";
+import type { Auth, AuthSession, AuthTarget, RefusedRequest } from "./types.ts";
 
 /** Options of `bearer`. */
 export interface BearerOptions {
@@ -62,19 +62,22 @@ class BearerSession implements AuthSession {
     return presenter(this.#principal?.() ?? subjectOf(token), token);
   }
 
-  async refused({ status, challenge, token }: Parameters<AuthSession["refused"]>[0], times: number): Promise<void> {
+  async refused(request: RefusedRequest, times: number): Promise<void> {
+    const { status, challenge, token } = request;
     if (status === 403) {
       throw insufficientScope(
         this.#server,
         challenge.scope,
-        (scopes) => `the token lacks scopes${scopes} that the request needs; use one that has them`,
+        (scopes) => `the token lacks scopes${scopes} that the request needs${saidOf(request)}; use one that has them`,
       );
     }
     // asked once more: whoever gave it may have a newer one
     const { token: now } = await this.credential();
     if (!this.#fixed && times === 1 && now !== token) return;
     const todo = this.#fixed ? "configure a valid one" : "the function given to bearer() must return a valid one";
-    throw authError(this.#server, "invalid_token", `it refuses the token (HTTP 401); ${todo}`, { data: { status } });
+    throw authError(this.#server, "invalid_token", `it refuses the token (HTTP 401)${saidOf(request)}; ${todo}`, {
+      data: { status },
+    });
   }
 }
 

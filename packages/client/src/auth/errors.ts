@@ -1,6 +1,7 @@
 import { IssuerMismatchError, OAuthError, RegistrationRejectedError } from "@modelcontextprotocol/client";
 import { AuthError, isRecord, messageOf, TenonError } from "@tenon/core";
 import { shownValue } from "@tenon/core/internal";
+import type { RefusedRequest } from "./types.ts";
 
 /** Characters of an authorization server's own words in an error. */
 const MAX_SHOWN = 200;
@@ -35,6 +36,11 @@ export function reasonOf(error: unknown, secrets: readonly (string | undefined)[
   let text = messageOf(error);
   for (const secret of secrets) if (secret) text = text.replaceAll(secret, "…");
   return shownValue(text, MAX_SHOWN).slice(1, -1);
+}
+
+/** Why a server refused a token, in its own words: short, visible, without the token; empty where it does not say. */
+export function saidOf({ challenge, token }: RefusedRequest): string {
+  return challenge.description === undefined ? "" : `; it says "${reasonOf(challenge.description, [token])}"`;
 }
 
 /** The `error` of an OAuth answer, if it is one of the registered form. */

@@ -5,7 +5,7 @@ import { type AuthError, isRecord, TenonError } from "@tenon/core";
 import { shownValue } from "@tenon/core/internal";
 import { type Discovered, discover, discoverIssuer } from "./discovery.ts";
 import { openDpop } from "./dpop.ts";
-import { authError, oauthErrorOf } from "./errors.ts";
+import { authError, oauthErrorOf, saidOf } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { createGuard, type Guard } from "./guard.ts";
 import { presenter } from "./present.ts";
@@ -100,12 +100,13 @@ class Keeper implements AuthSession {
     return this.#dpop !== undefined && observe(this.#dpop, answer, url);
   }
 
-  async refused({ status, challenge, token }: RefusedRequest, times: number): Promise<void> {
+  async refused(request: RefusedRequest, times: number): Promise<void> {
+    const { status, challenge, token } = request;
     const known = this.#shared.tokens.get(this.#url);
     // somebody else has a newer one since this request went out
     if (known && known.accessToken !== token && times <= MAX_STEP_UPS) return;
     if (status === 403) this.#stepUps.check(challenge.scope, known, times);
-    else if (times > 1) throw this.#invalidToken();
+    else if (times > 1) throw this.#invalidToken(request);
     await this.#shared.flights.join(this.#server, this.#url, this.#target.signal, async (signal) => {
       const stored = await this.#load();
       if (stored && stored.accessToken !== token && !isDue(stored.expiresAt)) return;
@@ -137,13 +138,18 @@ class Keeper implements AuthSession {
     return JSON.stringify([this.#source.kind, this.#source.bound ?? "", issuer, resource]);
   }
 
-  #invalidToken(): AuthError {
+  #invalidToken(request: RefusedRequest): AuthError {
     const todo = this.#source.interactive
       ? "sign in as somebody who may use it, or ask who runs it"
       : "check that this client is known there and may use it";
-    return authError(this.#server, "invalid_token", `it refuses a token that was just made for it; ${todo}`, {
-      data: { status: 401 },
-    });
+    return authError(
+      this.#server,
+      "invalid_token",
+      `it refuses a token that was just made for it${saidOf(request)}; ${todo}`,
+      {
+        data: { status: 401 },
+      },
+    );
   }
 
   async #load(): Promise<TokenSet | undefined> {

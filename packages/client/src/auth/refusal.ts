@@ -1,6 +1,6 @@
-import { extractWWWAuthenticateParams } from "@modelcontextprotocol/client";
 import { AuthError, ConnectionError } from "@tenon/core";
-import type { Challenge, RefusedRequest } from "./types.ts";
+import { readChallenge } from "./challenge.ts";
+import type { RefusedRequest } from "./types.ts";
 
 /** A server refused a request that its `auth` had authorised, or could: whoever sent it asks the session what to do. */
 export class Refusal extends AuthError {
@@ -32,12 +32,7 @@ export class IdentityChanged extends ConnectionError {
 export function refusalOf(server: string, answer: Response, token: string | undefined): Refusal | undefined {
   const { status } = answer;
   if (status !== 401 && status !== 403) return undefined;
-  const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(answer);
-  if (status === 403 && error !== "insufficient_scope") return undefined;
-  const challenge: Challenge = {
-    ...(resourceMetadataUrl && { resourceMetadataUrl }),
-    ...(scope !== undefined && { scope }),
-    ...(error !== undefined && { error }),
-  };
+  const challenge = readChallenge(answer.headers.get("www-authenticate"));
+  if (status === 403 && challenge.error !== "insufficient_scope") return undefined;
   return new Refusal(server, { status, challenge, token });
 }

@@ -45,6 +45,8 @@ export interface Challenge {
   readonly resourceMetadataUrl?: URL;
   readonly scope?: string;
   readonly error?: string;
+  /** Why, in the server's own words: untrusted, and of any length. */
+  readonly description?: string;
 }
 
 /** The authorisation of one client's requests to one server. */

@@ -6,11 +6,9 @@ import type { Connection } from "../connection/connection.ts";
 import type { Server } from "../connection/server.ts";
 import { bounded } from "../connection/time.ts";
 import type { Gate } from "../trust/gate.ts";
-import type { CatalogTool, Naming } from "../types/catalog.ts";
 import { MAX_TTL_MS } from "./cache.ts";
 import { type Problem, parseTools, schemaProblems, type WireTool } from "./definitions.ts";
 import { makeFilter, type ToolFilter } from "./filters.ts";
-import { nameTools } from "./names.ts";
 import { fetchAll } from "./pages.ts";
 import { declaresHeaders } from "./param-headers.ts";
 
@@ -294,14 +292,4 @@ export class ToolList {
     this.#problems = [...(admitted?.problems ?? problems), ...this.#offered.flatMap(schemaProblems), ...idle];
     this.#report();
   }
-}
-
-/** Puts the lists of all servers into one catalog with model-side names. `servers` are all configured ids, in order. */
-export function mergeTools(
-  tools: readonly WireTool[],
-  naming: Naming,
-  servers: readonly string[],
-): readonly CatalogTool[] {
-  const names = nameTools(tools, naming, servers);
-  return tools.map((tool, index) => Object.freeze({ name: names[index] ?? tool.wireName, ...tool }));
 }

@@ -1,6 +1,7 @@
 import { ConfigError } from "@tenon/core";
 import { digest } from "@tenon/core/internal";
-import type { Naming } from "../types/catalog.ts";
+import type { CatalogTool, Naming } from "../types/catalog.ts";
+import type { WireTool } from "./definitions.ts";
 
 const MAX = 64;
 
@@ -96,4 +97,14 @@ function collision(name: string, clash: readonly Nameable[]): ConfigError {
     `two tools would have the name "${name}": ${first} and ${second}. Use naming "prefixed" or a function`,
     { code: "name_collision", data: { name, tools: clash.map(({ server, wireName }) => ({ server, wireName })) } },
   );
+}
+
+/** Puts the lists of all servers into one catalog with model-side names. `servers` are all configured ids, in order. */
+export function mergeTools(
+  tools: readonly WireTool[],
+  naming: Naming,
+  servers: readonly string[],
+): readonly CatalogTool[] {
+  const names = nameTools(tools, naming, servers);
+  return tools.map((tool, index) => Object.freeze({ name: names[index] ?? tool.wireName, ...tool }));
 }

@@ -1,3 +1,5 @@
+import type { ServerConfig } from "../types/servers.ts";
+
 /**
  * Lets at most `limit` pieces of work run at once, in the order they came; without a limit, all.
  *
@@ -21,4 +23,9 @@ export function createQueue(limit: number | undefined): <T>(work: () => Promise<
       else running--;
     }
   };
+}
+
+/** How many calls a configured server is given at once; undefined for as many as there are. */
+export function callsAtOnce(config: ServerConfig): number | undefined {
+  return "command" in config ? (config.pool ?? config.concurrency) : undefined;
 }

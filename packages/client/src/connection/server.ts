@@ -1,29 +1,12 @@
-import { ConnectionError, isRecord, type TenonError } from "@tenon/core";
+import { ConnectionError, type TenonError } from "@tenon/core";
 import { IdentityChanged, Refusal } from "../auth/refusal.ts";
 import type { AuthSession } from "../auth/types.ts";
 import type { ServerConfig, ServerInfo, StdioServerConfig } from "../types/servers.ts";
 import type { Connection, ConnectionHooks } from "./connection.ts";
 import { classify } from "./failure.ts";
 import { openConnection } from "./open.ts";
-import { createQueue } from "./queue.ts";
-import { endpointOf, forget, recall, remember, type Verdict } from "./verdicts.ts";
-
-/** Statuses and JSON-RPC codes of a server that is not what it was taken for. */
-const OTHER_STATUSES = new Set([400, 404, 405, 406, 415, 501]);
-const OTHER_CODES = new Set([-32_600, -32_601, -32_022, -32_000]);
-
-function contradicts({ data }: TenonError): boolean {
-  if (!isRecord(data)) return false;
-  const { status, code } = data;
-  return (
-    (typeof status === "number" && OTHER_STATUSES.has(status)) || (typeof code === "number" && OTHER_CODES.has(code))
-  );
-}
-
-/** Whether a server that spoke the newer revision now asks for the handshake of the older one: it came back as another. */
-function wantsHandshake({ data, message }: TenonError): boolean {
-  return isRecord(data) && (data.code === -32_000 || data.code === -32_600) && /session|not initialized/i.test(message);
-}
+import { callsAtOnce, createQueue } from "./queue.ts";
+import { contradicts, endpointOf, forget, recall, remember, type Verdict, wantsHandshake } from "./verdicts.ts";
 
 /** How often a connection is looked for while its requests become somebody else's again and again. */
 const MAX_CHANGES = 3;
@@ -34,11 +17,6 @@ function closedError(server: string): ConnectionError {
     server,
     maybeExecuted: false,
   });
-}
-
-/** How many calls a configured server is given at once; undefined for as many as there are. */
-function callsAtOnce(config: ServerConfig): number | undefined {
-  return "command" in config ? (config.pool ?? config.concurrency) : undefined;
 }
 
 /**

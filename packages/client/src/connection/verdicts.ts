@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DiscoverResult } from "@modelcontextprotocol/client";
-import { keepNewest } from "@tenon/core";
+import { isRecord, keepNewest, type TenonError } from "@tenon/core";
 import type { ServerConfig } from "../types/servers.ts";
 
 /** What is known about an endpoint before it is asked: which revision, or transport, it speaks. */
@@ -17,6 +17,24 @@ const MAX_KEPT = 1_000;
 const MAX_DISCOVER = 64 * 1024;
 
 const kept = new Map<string, { readonly verdict: Verdict; readonly until: number }>();
+
+/** Statuses and JSON-RPC codes of a server that is not what it was taken for. */
+const OTHER_STATUSES = new Set([400, 404, 405, 406, 415, 501]);
+const OTHER_CODES = new Set([-32_600, -32_601, -32_022, -32_000]);
+
+/** Whether an error shows that a server is not what it was taken for. */
+export function contradicts({ data }: TenonError): boolean {
+  if (!isRecord(data)) return false;
+  const { status, code } = data;
+  return (
+    (typeof status === "number" && OTHER_STATUSES.has(status)) || (typeof code === "number" && OTHER_CODES.has(code))
+  );
+}
+
+/** Whether a server that spoke the newer revision now asks for the handshake of the older one: it came back as another. */
+export function wantsHandshake({ data, message }: TenonError): boolean {
+  return isRecord(data) && (data.code === -32_000 || data.code === -32_600) && /session|not initialized/i.test(message);
+}
 
 /**
  * Names an endpoint together with the credentials it is used with, so that nothing learned with one is used with another.

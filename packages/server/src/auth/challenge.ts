@@ -23,11 +23,12 @@ export function challenge(about: {
   const scope = scopes.filter(isScope).join(" ");
   const parts = [
     ...(error !== undefined ? [`error="${error}"`] : []),
+    ...(scope !== "" ? [`scope="${scope}"`] : []),
+    ...(metadataUrl !== undefined ? [`resource_metadata="${quotable(metadataUrl)}"`] : []),
+    // last: it may repeat a name of the request's, and many clients take the first text that looks like a parameter for one
     ...(error !== undefined && description !== undefined
       ? [`error_description="${quotable(description.slice(0, MAX_DESCRIPTION))}"`]
       : []),
-    ...(scope !== "" ? [`scope="${scope}"`] : []),
-    ...(metadataUrl !== undefined ? [`resource_metadata="${quotable(metadataUrl)}"`] : []),
   ];
   return parts.length === 0 ? "Bearer" : `Bearer ${parts.join(", ")}`;
 }

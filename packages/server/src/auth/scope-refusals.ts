@@ -63,10 +63,11 @@ export function viewerOf(of: {
  * @param known scopes this server uses: of the others a caller has, a challenge says nothing
  */
 export function createScopeRefusals(
-  { registry, log, authenticated }: Pick<Service, "registry" | "log" | "authenticated">,
+  service: Pick<Service, "registry" | "extensions" | "log" | "authenticated">,
   always: readonly string[],
   known: () => ReadonlySet<string>,
 ): ScopeRefusals {
+  const { log, authenticated } = service;
   const refuse = (
     error: { code: number; message: string; data?: unknown },
     about: { id: unknown; granted: readonly string[]; needed: readonly string[]; metadataUrl: MetadataUrl },
@@ -87,7 +88,7 @@ export function createScopeRefusals(
     of({ caller, era, headers, body, metadataUrl }) {
       for (const { id, method, params } of requestsOf(body)) {
         const viewer = viewerOf({ caller, era, headers, authenticated, body, params });
-        const found = findInsufficient(registry, method, params, viewer);
+        const found = findInsufficient(service, method, params, viewer);
         if (!found) continue;
         const { needed } = found;
         const { code, message, data } = found.error;

@@ -7,7 +7,7 @@ import type { SigningKey } from "./keys.ts";
 /** The issuer of development tokens where none is named: where `tenon auth-server` listens by default. */
 export const DEVELOPMENT_ISSUER = "http://127.0.0.1:4749";
 /** The `client_id` of a token where none is named. */
-export const DEVELOPMENT_CLIENT = "tenon-development";
+const DEVELOPMENT_CLIENT = "tenon-development";
 
 const DEFAULT_MS = 3_600_000;
 /** A development token that lives longer ends up in a script, and then in production. */

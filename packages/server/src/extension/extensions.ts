@@ -7,6 +7,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { ConfigError, type Era, type Infer, isRecord, type JsonObject, type Schema } from "@tenon/core";
 import { checkOptions, describeIssues, toJson, validate } from "@tenon/core/internal";
+import { type Access, type AccessOptions, compileAccess, demandScopes } from "../definition/access.ts";
 import { maskFailure, ToolError } from "../errors.ts";
 import type { ClientDescription, Exchange } from "../handler/context.ts";
 import type { ServerLog } from "../log.ts";
@@ -19,8 +20,8 @@ export interface ExtensionExchange extends Exchange {
   readonly lifespan: unknown;
 }
 
-/** A JSON-RPC method an extension adds. */
-export interface ExtensionMethod<P extends Schema = Schema> {
+/** A JSON-RPC method an extension adds. Whom it is hidden from, it does not exist for. */
+export interface ExtensionMethod<P extends Schema = Schema> extends Pick<AccessOptions, "scopes" | "visible"> {
   /** Schema of the parameters, without `_meta`. Left out: any object. */
   params?: P;
   /** Eras the method exists on; elsewhere it is an unknown method. Default: the extension's. */
@@ -77,6 +78,8 @@ export interface Extensions {
   add(extension: Extension): void;
   /** What the server advertises; undefined when there is nothing. */
   capabilities(era: Era): Record<string, JsonObject> | undefined;
+  /** Who may use each method, by its name. */
+  readonly access: ReadonlyMap<string, Access>;
   /** Names of the methods that exist on an era. */
   methods(era: Era): readonly string[];
   /**
@@ -114,6 +117,7 @@ function covers(declared: unknown, required: unknown): boolean {
 export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensions {
   const byId = new Map<string, Extension>();
   const byMethod = new Map<string, { extension: Extension; method: ExtensionMethod; eras: readonly Era[] }>();
+  const access = new Map<string, Access>();
 
   function failure(name: string, error: unknown): ProtocolError {
     if (error instanceof ProtocolError) return error;
@@ -125,6 +129,7 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
   }
 
   return {
+    access,
     add(extension) {
       const where = `extension ${JSON.stringify(extension.id)}`;
       checkOptions(extension, ["id", "settings", "eras", "methods", "requires", "onConnect"], where);
@@ -140,9 +145,11 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
         throw new ConfigError(`${where} is added twice; a server offers an extension once`, { code: "duplicate" });
       }
       const methods = Object.entries(extension.methods ?? {});
+      const allowed = new Map<string, Access>();
       // everything is checked before anything is kept: a refused extension leaves no method behind
       for (const [name, method] of methods) {
-        checkOptions(method, ["params", "eras", "handler"], `${where}, method "${name}"`);
+        checkOptions(method, ["params", "eras", "scopes", "visible", "handler"], `${where}, method "${name}"`);
+        allowed.set(name, compileAccess(`${where}, method "${name}"`, method, undefined));
         if (OWNED.test(name) || !/^[A-Za-z0-9_.$-]+(\/[A-Za-z0-9_.$-]+)+$/.test(name)) {
           throw new ConfigError(
             `${where}: "${name}" cannot be a method of an extension; use a prefix of its own, such as "audit/list"`,
@@ -168,6 +175,7 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
         }
       }
       byId.set(extension.id, extension);
+      for (const [name, own] of allowed) access.set(name, own);
       for (const [name, method] of methods) {
         byMethod.set(name, { extension, method, eras: method.eras ?? extension.eras ?? BOTH });
       }
@@ -180,9 +188,11 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
     methods: (era) => [...byMethod].filter(([, { eras }]) => eras.includes(era)).map(([name]) => name),
     async call(name, { _meta, ...given }, exchange, lifespan) {
       const found = byMethod.get(name);
-      if (!found?.eras.includes(exchange.era)) {
+      const own = access.get(name);
+      if (!found?.eras.includes(exchange.era) || !own?.exists(exchange)) {
         throw new ProtocolError(ProtocolErrorCode.MethodNotFound, `Method not found: ${name}`);
       }
+      demandScopes(`Method ${name}`, own, exchange);
       const { extension, method } = found;
       const { requires } = extension;
       const required = requires === "declared" ? { extensions: { [extension.id]: {} } } : requires;

@@ -170,10 +170,9 @@ export function createHttpSide(
   const answering = new Set<Promise<unknown>>();
   const shares = createShares(MAX_LISTENING);
   let closed = false;
-  const { registry } = service;
   const knownScopes = (): ReadonlySet<string> => {
     const { requiredScopes = [], scopesSupported = [] } = verifier ?? {};
-    return new Set([...scopesOf(registry), ...scopes.named, ...requiredScopes, ...scopesSupported]);
+    return new Set([...scopesOf(service), ...scopes.named, ...requiredScopes, ...scopesSupported]);
   };
   const front =
     verifier &&

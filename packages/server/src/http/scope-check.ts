@@ -3,6 +3,7 @@ import { isRecord } from "@tenon/core";
 import { type Access, scopeError, type Viewer } from "../definition/access.ts";
 import type { Registry } from "../definition/registry.ts";
 import { hasScope } from "../definition/scopes.ts";
+import type { Service } from "../dispatch/dispatch.ts";
 import type { Caller } from "../handler/context.ts";
 
 /** A request whose caller lacks scopes. */
@@ -19,8 +20,16 @@ interface Aim {
   readonly access: Access | undefined;
 }
 
+/** What a server offers that scopes may be needed for. */
+export type Offered = Pick<Service, "registry" | "extensions">;
+
 /** The definitions a request is about. */
-function aimsOf(registry: Registry, method: string, params: Record<string, unknown>, viewer: Viewer): Aim[] {
+function aimsOf(
+  { registry, extensions }: Offered,
+  method: string,
+  params: Record<string, unknown>,
+  viewer: Viewer,
+): Aim[] {
   const tool = (name: unknown): Aim => ({
     what: `Tool ${String(name)}`,
     access: registry.tools.get(String(name))?.access,
@@ -52,8 +61,9 @@ function aimsOf(registry: Registry, method: string, params: Record<string, unkno
       const uris: unknown[] = Array.isArray(filter.resourceSubscriptions) ? filter.resourceSubscriptions : [];
       return uris.map(resource);
     }
+    default:
+      return [{ what: `Method ${method}`, access: extensions.access.get(method) }];
   }
-  return [];
 }
 
 /**
@@ -62,7 +72,7 @@ function aimsOf(registry: Registry, method: string, params: Record<string, unkno
  * none of its business: the dispatcher answers that it does not exist.
  */
 export function findInsufficient(
-  registry: Registry,
+  offered: Offered,
   method: string,
   params: Record<string, unknown>,
   viewer: Viewer,
@@ -72,7 +82,7 @@ export function findInsufficient(
   const found: { what: string; lacking: readonly string[] }[] = [];
   const needed = new Set<string>();
   try {
-    for (const { what, access } of aimsOf(registry, method, params, viewer)) {
+    for (const { what, access } of aimsOf(offered, method, params, viewer)) {
       const lacking = !access || access.open ? [] : access.lacking(viewer);
       if (!access || lacking.length === 0 || !access.exists(viewer)) continue;
       found.push({ what, lacking });
@@ -105,11 +115,12 @@ export function mayBeInsufficient(
 }
 
 /** All scopes that definitions need. */
-export function scopesOf({ tools, prompts, resources }: Registry): Set<string> {
+export function scopesOf({ registry: { tools, prompts, resources }, extensions }: Offered): Set<string> {
   const all = new Set<string>();
   for (const map of [tools, prompts, resources]) {
     for (const { access } of map.values()) for (const scope of access.scopes) all.add(scope);
   }
+  for (const { scopes } of extensions.access.values()) for (const scope of scopes) all.add(scope);
   return all;
 }
 

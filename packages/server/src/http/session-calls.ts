@@ -4,7 +4,7 @@ import { hasScope } from "../definition/scopes.ts";
 import type { Caller } from "../handler/context.ts";
 
 /** What is wrong with messages that a token sends into a session. */
-export type CallRefusal =
+type CallRefusal =
   /** A request with the id of one that still runs: the answers of both would go to whoever came last. */
   | { readonly kind: "id in use"; readonly id: RequestId }
   /** It speaks of a call that was made with more scopes than its own token has. */
