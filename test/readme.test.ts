@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import "./built.ts";
 import { marked, read, root } from "./pages.ts";
 
 describe.each(["README.md", "README.zh-CN.md"])("%s", (page) => {

@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
+import "../../../test/built.ts";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
 
 export const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
@@ -11,10 +12,6 @@ export const ENTRY = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 /** A place in source code, which no person should ever see. */
 const STACK = /\n\s+at .*:\d+:\d+/;
 const WAIT_MS = 30_000;
-
-// the program under test is the built one: builds it when the sources changed, one process at a time
-const built = spawnSync(process.execPath, [join(ROOT, "scripts/with-build.mjs")], { encoding: "utf8" });
-if (built.status !== 0) throw new Error(`The application does not build:\n${built.stderr}`);
 
 /** Registers what to clean up: `onTestFinished`, or a list for what several tests share. */
 type Later = (work: () => Promise<void>) => void;

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import "../../../test/built.ts";
 
-/** What is published, as `npm test` builds it before anything runs. */
+/** What is published. */
 export const main = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 /** How long a started server may take on a busy machine. */
 const START_MS = 30_000;

@@ -142,11 +142,11 @@ describe.each([
   it("does not count the time a person takes", async () => {
     const client = open({
       elicitation: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 400));
+        await new Promise((resolve) => setTimeout(resolve, 2_000));
         return { action: "decline" };
       },
     });
-    expect(textOf(await client.callTool("s", "ask", {}, { timeoutMs: 200 }))).toBe("decline:undefined");
+    expect(textOf(await client.callTool("s", "ask", {}, { timeoutMs: 1_500 }))).toBe("decline:undefined");
   });
 
   it("makes a handler that throws the error of the call", async () => {
@@ -270,8 +270,11 @@ describe.each([
     const client = open();
     await client.listTools();
     const call = client.callTool("s", "wait", { ms: 5_000 });
-    setTimeout(() => server.kill(), 100);
-    await expect(call).rejects.toMatchObject({ code: "lost", maybeExecuted: true, server: "s" });
+    const lost = expect(call).rejects.toMatchObject({ code: "lost", maybeExecuted: true, server: "s" });
+    const arrived = () => server.requests.some(({ body }) => body.method === "tools/call");
+    await expect.poll(arrived, { timeout: 20_000, interval: 5 }).toBe(true);
+    await server.kill();
+    await lost;
   });
 });
 

@@ -20,6 +20,8 @@ export interface Layers<Request, Outcome, Given, L extends Layer<Request, Outcom
   readonly wait?: (outcome: Promise<Outcome>) => Promise<Outcome>;
 }
 
+const quiet = (): void => {};
+
 /**
  * Runs layers around a core, as servers do with middleware and clients with interceptors. `next` may be called any number of
  * times, also at once; one that nobody awaits does not end the process by its failure.
@@ -28,16 +30,16 @@ export function runLayers<Request, Outcome, Given, L extends Layer<Request, Outc
   { layers, core, enter, check, wait }: Layers<Request, Outcome, Given, L>,
   request: Request,
 ): Promise<Outcome> {
-  const inward = (depth: number, outer: Request, given: Given | Request): Promise<Outcome> => {
-    const go = async (): Promise<Outcome> => {
-      const inner = enter(given, outer);
-      const layer = layers[depth];
-      if (!layer) return core(inner);
-      return check(await layer(inner, (next) => inward(depth + 1, inner, next)), layer, depth);
-    };
-    const outcome = wait ? wait(go()) : go();
-    outcome.catch(() => {});
-    return outcome;
+  const hold = (outcome: Promise<Outcome>): Promise<Outcome> => {
+    const held = wait ? wait(outcome) : outcome;
+    held.catch(quiet);
+    return held;
   };
-  return inward(0, request, request);
+  const inward = async (depth: number, outer: Request, given: Given | Request): Promise<Outcome> => {
+    const inner = enter(given, outer);
+    const layer = layers[depth];
+    if (!layer) return core(inner);
+    return check(await layer(inner, (next) => hold(inward(depth + 1, inner, next))), layer, depth);
+  };
+  return hold(inward(0, request, request));
 }

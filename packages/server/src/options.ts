@@ -155,8 +155,12 @@ const OPTIONS: OptionChecks<ServerOptions> = {
  * Refuses what `createServer` would not understand.
  * @throws ConfigError `unknown_option` with "did you mean", `invalid_option`, `auth` or `time_limit`
  */
-export function checkServerOptions(options: object): void {
-  checkOptions(options, OPTIONS, "createServer(options)");
+export function checkServerOptions(options: Pick<ServerOptions, "name" | "version">): void {
+  const where = "createServer(options)";
+  checkOptions(options, OPTIONS, where);
+  // what is left out is not asked about above
+  text(options.name, `${where}.name`);
+  text(options.version, `${where}.version`);
 }
 
 /** A question answered at another replica must be readable there, and must not take effect there a second time. */

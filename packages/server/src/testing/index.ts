@@ -34,7 +34,7 @@ export interface ConnectOptions {
   /** Declared besides what `elicit` and `respond` imply. */
   capabilities?: Readonly<Record<string, unknown>>;
   /** How the client introduces itself. Default `{ name: "tenon-test", version: "1.0.0" }`. */
-  client?: {
+  info?: {
     /** Name of the program. */
     name: string;
     /** Its version. */
@@ -120,7 +120,7 @@ export interface TestClient {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const OPTIONS = ["era", "elicit", "respond", "caller", "capabilities", "client", "logLevel", "headers", "url"] as const;
+const OPTIONS = ["era", "elicit", "respond", "caller", "capabilities", "info", "logLevel", "headers", "url"] as const;
 const MAX_PAGES = 1_000;
 
 function capabilitiesOf({ elicit, respond = {}, capabilities }: ConnectOptions): Record<string, unknown> {
@@ -143,7 +143,7 @@ function capabilitiesOf({ elicit, respond = {}, capabilities }: ConnectOptions):
  */
 export async function connect(server: Fetchable, options: ConnectOptions = {}): Promise<TestClient> {
   checkOptions(options, OPTIONS, "connect(server, options)");
-  checkOptions(options.client ?? {}, ["name", "version"], "connect(server, options).client");
+  checkOptions(options.info ?? {}, ["name", "version"], "connect(server, options).info");
   const { era = "modern", respond = {} } = options;
   const asked: Question[] = [];
   const progress: ProgressNote[] = [];
@@ -151,7 +151,7 @@ export async function connect(server: Fetchable, options: ConnectOptions = {}): 
   const me: Introduction = {
     url: options.url ?? "http://127.0.0.1/mcp",
     headers: options.headers ?? {},
-    client: options.client ?? { name: "tenon-test", version: "1.0.0" },
+    client: options.info ?? { name: "tenon-test", version: "1.0.0" },
     capabilities: capabilitiesOf(options),
     logLevel: options.logLevel ?? "debug",
     fetchOptions: options.caller ? { caller: { scopes: [], claims: {}, ...options.caller } } : {},
