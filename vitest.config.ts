@@ -15,6 +15,7 @@ export default defineConfig({
       "test/**/*.test.ts",
     ],
     globalSetup: ["./test/programs.ts"],
+    setupFiles: ["./test/fresh-process.ts"],
     reporters: ["default", "./test/closing-line.ts"],
     // they end what hangs; what starts programs takes long where much else runs
     testTimeout: 60_000,

@@ -76,3 +76,8 @@ export function remember(endpoint: string | undefined, verdict: Verdict): void {
 export function forget(endpoint: string | undefined): void {
   if (endpoint !== undefined) kept.delete(endpoint);
 }
+
+/** Forgets all endpoints, as if the process had just begun: for tests, whose servers come and go on the same ports. */
+export function forgetAll(): void {
+  kept.clear();
+}
