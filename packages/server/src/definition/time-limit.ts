@@ -25,25 +25,40 @@ export function checkTimeoutMs(timeoutMs: number | undefined, where: string): vo
   );
 }
 
+/** A class, since one is made for every call and most of it is never asked for. */
+class HandlerLimit implements TimeLimit {
+  readonly ms: number;
+  readonly #what: string;
+  readonly #log: ServerLog;
+  #controller: AbortController | undefined;
+  #error: ToolError | undefined;
+
+  constructor(what: string, ms: number, log: ServerLog) {
+    this.#what = what;
+    this.ms = ms;
+    this.#log = log;
+  }
+
+  expire(): ToolError {
+    this.#error = new ToolError(
+      `${this.#what} took longer than the ${this.ms / 1_000} s it may take and was given up. It may have taken effect: check before you repeat it`,
+      { code: "timeout", data: { code: "timeout", timeoutMs: this.ms } },
+    );
+    this.#log("error", `${this.#what} did not end in time; its signal was aborted and its caller told`, {
+      timeoutMs: this.ms,
+    });
+    this.#controller?.abort(this.#error);
+    return this.#error;
+  }
+
+  signal(request: AbortSignal): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#error) this.#controller.abort(this.#error);
+    return AbortSignal.any([request, this.#controller.signal]);
+  }
+}
+
 /** @param what is run, for the caller and the log: `Tool refund` */
 export function createTimeLimit(what: string, ms: number, log: ServerLog): TimeLimit {
-  let controller: AbortController | undefined;
-  let error: ToolError | undefined;
-  return {
-    ms,
-    expire() {
-      error = new ToolError(
-        `${what} took longer than the ${ms / 1_000} s it may take and was given up. It may have taken effect: check before you repeat it`,
-        { code: "timeout", data: { code: "timeout", timeoutMs: ms } },
-      );
-      log("error", `${what} did not end in time; its signal was aborted and its caller told`, { timeoutMs: ms });
-      controller?.abort(error);
-      return error;
-    },
-    signal(request) {
-      controller ??= new AbortController();
-      if (error) controller.abort(error);
-      return AbortSignal.any([request, controller.signal]);
-    },
-  };
+  return new HandlerLimit(what, ms, log);
 }

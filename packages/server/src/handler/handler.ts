@@ -82,6 +82,6 @@ export async function runHandler<T>(
     // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
     throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, exchange, target.name, error));
   } finally {
-    await progress?.flush();
+    if (progress) await progress.flush();
   }
 }

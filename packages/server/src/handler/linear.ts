@@ -78,33 +78,17 @@ export async function runLinear<T>(
   limit?: RoundLimit,
 ): Promise<Ended<T>> {
   const call = { over: false };
-  const round = runRound(open, handler, call);
-  if (!limit) return round;
-  return new Promise((resolve, reject) => {
-    const takeBack = deadline(limit.ms, () => {
-      call.over = true; // what it does from here on is nobody's any more
-      resolve({ failed: limit.expire() });
-    });
-    round.then(
-      (ended) => {
-        takeBack();
-        resolve(ended);
-      },
-      (error: unknown) => {
-        takeBack();
-        reject(error);
-      },
-    );
-  });
-}
-
-async function runRound<T>(
-  open: () => Round,
-  handler: (linear: Linear) => T | Promise<T>,
-  call: { over: boolean },
-): Promise<Ended<T>> {
   let loop: Loop | undefined;
+  let late: { readonly failed: unknown } | undefined;
   let leaveBehind: () => void = () => undefined;
+  let giveUp: (late: { readonly failed: unknown }) => void = () => undefined;
+  const takeBack =
+    limit &&
+    deadline(limit.ms, () => {
+      call.over = true; // what it does from here on is nobody's any more
+      late = { failed: limit.expire() };
+      giveUp(late);
+    });
   const opened = (): Loop => {
     loop ??= createLoop(open(), call, () => leaveBehind());
     return loop;
@@ -114,14 +98,31 @@ async function runRound<T>(
     step: (key, fn) => opened().step(key, fn),
     isOpen: () => !call.over,
   };
-  const outcome = await new Promise<Outcome<T> | undefined>((resolve) => {
-    leaveBehind = () => resolve(undefined);
-    (async () => handler(linear))().then(
-      (done) => resolve({ done }),
-      (failed: unknown) => resolve({ failed }),
-    );
-  });
-  if (loop) return loop.end(outcome);
-  call.over = true;
-  return outcome ?? { failed: new Suspension("none") }; // left behind only by a loop: handled above
+  try {
+    const outcome = await new Promise<Outcome<T> | undefined>((resolve) => {
+      giveUp = resolve;
+      leaveBehind = () => resolve(undefined);
+      run(handler, linear).then(
+        (done) => resolve({ done }),
+        (failed: unknown) => resolve({ failed }),
+      );
+    });
+    if (late) return late;
+    if (loop) {
+      // its steps may take as long as the handler itself
+      const ends = new Promise<Ended<T>>((resolve) => {
+        giveUp = resolve;
+      });
+      return await Promise.race([(loop as Loop).end(outcome), ends]); // made in a function the compiler does not follow
+    }
+    call.over = true;
+    return outcome ?? { failed: new Suspension("none") }; // left behind only by a loop: handled above
+  } finally {
+    takeBack?.();
+  }
+}
+
+/** What the handler throws at once is a failure like any other. */
+async function run<T>(handler: (linear: Linear) => T | Promise<T>, linear: Linear): Promise<T> {
+  return handler(linear);
 }
