@@ -23,6 +23,8 @@ export default defineConfig({
     // twice the processors of a small machine: many tests wait, for a process or for a clock
     maxWorkers: 4,
     maxConcurrency: 3,
+    // a machine that does other work as well; a second failure is real
+    retry: process.env.CI ? 1 : 0,
     // files share the modules their worker has loaded: to load them for each file takes as long as the tests
     isolate: false,
     sequence: { sequencer: SlowFirst },

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { stubHttp } from "../test/stub/index.ts";
 import { createClient } from "./client.ts";
+import { forgetAll } from "./connection/verdicts.ts";
 import { renderText } from "./index.ts";
 import * as interceptors from "./interceptors/index.ts";
 import { checkAnswer } from "./question/index.ts";
@@ -169,6 +170,7 @@ describe("createClient", () => {
     const silent = createServer();
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const { port } = silent.address() as AddressInfo; // a TCP server that listens
+    forgetAll(); // a stub of this file may have had the port
     const client = createClient({ servers: { s: { url: `http://127.0.0.1:${port}/mcp`, connectTimeoutMs: 200 } } });
     await Promise.allSettled(Array.from({ length: 30 }, () => client.callTool("s", "t")));
     await client.close();

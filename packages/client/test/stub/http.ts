@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { endpointOf, forget } from "../../src/connection/verdicts.ts";
 import {
   complete,
   perform,
@@ -188,6 +189,8 @@ export async function stubHttp(behavior: HttpBehavior = {}): Promise<HttpStub> {
   const address = server.address();
   const port = typeof address === "object" ? ((address as AddressInfo).port ?? 0) : 0; // null only before listening
   const url = `http://127.0.0.1:${port}/mcp`;
+  // another stub of this file may have had the port, and be remembered by it
+  if (behavior.at === undefined) forget(endpointOf({ url }));
 
   return {
     config: { url },
