@@ -66,9 +66,8 @@ async function send(
   /** When the time of the call began; opening a connection and waiting for one's turn come before. */
   let began = Date.now();
   const before = async () => {
-    const start = Date.now();
     const spent = await admit(context, request, round);
-    began = Math.max(start, Date.now() - spent);
+    began = Date.now() - spent;
     return spent;
   };
   const again = async () => {

@@ -7,15 +7,6 @@ export const HANDLER_TIMEOUT_MS = 600_000;
 /** Above this, in milliseconds, a timer ends at once instead of late: about 24 days. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Bounds one run of a handler. A question ends the run, so what a person takes to answer does not count. */
-export interface TimeLimit {
-  readonly ms: number;
-  /** Ends the run: aborts the handler's signal and gives what its caller is told. */
-  expire(): ToolError;
-  /** The signal the handler sees: that of its request, and the end of its time. Made when it is asked for. */
-  signal(request: AbortSignal): AbortSignal;
-}
-
 /** @throws ConfigError `code: "time_limit"` for a time that ends at once or that no timer can keep */
 export function checkTimeoutMs(timeoutMs: number | undefined, where: string): void {
   if (timeoutMs === undefined || (timeoutMs > 0 && timeoutMs <= LONGEST_MS)) return;
@@ -25,20 +16,25 @@ export function checkTimeoutMs(timeoutMs: number | undefined, where: string): vo
   );
 }
 
-/** A class, since one is made for every call and most of it is never asked for. */
-class HandlerLimit implements TimeLimit {
+/**
+ * Bounds one run of a handler. A question ends the run, so what a person takes to answer does not count. A class, since one is made
+ * for every call and most of it is never asked for.
+ */
+export class TimeLimit {
   readonly ms: number;
   readonly #what: string;
   readonly #log: ServerLog;
   #controller: AbortController | undefined;
   #error: ToolError | undefined;
 
+  /** @param what is run, for the caller and the log: `Tool refund` */
   constructor(what: string, ms: number, log: ServerLog) {
     this.#what = what;
     this.ms = ms;
     this.#log = log;
   }
 
+  /** Ends the run: aborts the handler's signal and gives what its caller is told. */
   expire(): ToolError {
     this.#error = new ToolError(
       `${this.#what} took longer than the ${this.ms / 1_000} s it may take and was given up. It may have taken effect: check before you repeat it`,
@@ -51,14 +47,10 @@ class HandlerLimit implements TimeLimit {
     return this.#error;
   }
 
+  /** The signal the handler sees: that of its request, and the end of its time. Made when it is asked for. */
   signal(request: AbortSignal): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#error) this.#controller.abort(this.#error);
     return AbortSignal.any([request, this.#controller.signal]);
   }
-}
-
-/** @param what is run, for the caller and the log: `Tool refund` */
-export function createTimeLimit(what: string, ms: number, log: ServerLog): TimeLimit {
-  return new HandlerLimit(what, ms, log);
 }

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
 import { ResultTooLargeError } from "../definition/result.ts";
-import { createTimeLimit } from "../definition/time-limit.ts";
+import { TimeLimit } from "../definition/time-limit.ts";
 import type { dispatch, Method, Service } from "../dispatch/dispatch.ts";
 import { maskFailure, ToolError } from "../errors.ts";
 import { createAsking, type LinearContext } from "../question/asking.ts";
@@ -30,7 +30,7 @@ export async function runHandler<T>(
   handler: (context: never) => T | Promise<T>,
   wire: Wire<T>,
 ): Promise<Result> {
-  const limit = createTimeLimit(target.what, target.timeoutMs ?? service.timeoutMs, service.log);
+  const limit = new TimeLimit(target.what, target.timeoutMs ?? service.timeoutMs, service.log);
   let progress: ReturnType<typeof progressReporter> | undefined;
   try {
     const lifespan = await service.lifespan();
