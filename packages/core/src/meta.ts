@@ -10,6 +10,10 @@ export const META = {
   deprecated: "dev.tenon/deprecated",
   /** On a result: milliseconds the server took. */
   durationMs: "dev.tenon/duration-ms",
+  /** On a tool: `"optional"` or `"required"`, whether its calls become tasks. */
+  task: "dev.tenon/task",
+  /** On a task: `{ progress, total?, message? }`, how far it is. */
+  progress: "dev.tenon/progress",
 } as const;
 
 /** Protocol revisions by era. */

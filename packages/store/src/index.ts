@@ -1,5 +1,6 @@
-export type { Acquired, HeldLease, LeaseStore } from "./leases.ts";
-export type { MemoryOptions } from "./memory.ts";
+export type { EventBus } from "./event/events.ts";
+export type { Acquired, HeldLease, LeaseStore } from "./lease/leases.ts";
+export type { MemoryOptions } from "./outcome/memory-outcomes.ts";
 export {
   type Claim,
   type ClaimRequest,
@@ -7,5 +8,15 @@ export {
   type Lease,
   LeaseLostError,
   type OutcomeStore,
-} from "./outcomes.ts";
+} from "./outcome/outcomes.ts";
 export { openMemory, type Stores } from "./stores.ts";
+export type {
+  NewTask,
+  TaskEnd,
+  TaskFilter,
+  TaskQuestion,
+  TaskRecord,
+  TaskRun,
+  TaskStatus,
+  TaskStore,
+} from "./task/tasks.ts";

@@ -2,11 +2,12 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
-import { shareSide } from "./connection.ts";
-import { migrations } from "./migrations/index.ts";
-import { checkLeaseMs, LEASE_MS } from "./outcomes.ts";
-import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
-import { createSqlLeases } from "./sql-leases.ts";
+import { createSqlLeases } from "./lease/sql-leases.ts";
+import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
+import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
+import { shareSide } from "./sql/connection.ts";
+import { migrations } from "./sql/migrations/index.ts";
+import type { SqlSide, Tables } from "./sql/side.ts";
 import { bundle, type Stores } from "./stores.ts";
 
 /** Which database the stores of several machines share. */
@@ -93,5 +94,5 @@ function connect(options: PostgresOptions): () => SqlSide {
 export function openPostgres(options: PostgresOptions): Stores {
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openPostgres(options)");
   const attach = connect(options);
-  return bundle({ outcomes: createSqlStore(attach(), leaseMs), leases: createSqlLeases(attach()) });
+  return bundle({ outcomes: createSqlOutcomes(attach(), leaseMs), leases: createSqlLeases(attach()) });
 }

@@ -3,15 +3,16 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
-import { shareSide } from "./connection.ts";
-import { migrations } from "./migrations/index.ts";
-import { checkLeaseMs, LEASE_MS } from "./outcomes.ts";
-import { createSqlStore, type SqlSide, type Tables } from "./sql.ts";
-import { createSqlLeases } from "./sql-leases.ts";
-import { bringUpToDate, makeFile, openSqliteFile } from "./sqlite-file.ts";
+import { createSqlLeases } from "./lease/sql-leases.ts";
+import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
+import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
+import { shareSide } from "./sql/connection.ts";
+import { migrations } from "./sql/migrations/index.ts";
+import type { SqlSide, Tables } from "./sql/side.ts";
+import { bringUpToDate, makeFile, openSqliteFile } from "./sql/sqlite-file.ts";
 import { bundle, type Stores } from "./stores.ts";
 
-export { openSqliteFile, type SqliteFileOptions, type SqliteStep } from "./sqlite-file.ts";
+export { openSqliteFile, type SqliteFileOptions, type SqliteStep } from "./sql/sqlite-file.ts";
 
 /** Where the stores of one machine are kept. */
 export interface SqliteOptions {
@@ -106,5 +107,5 @@ export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openSqlite(options)");
   const attach = connect(options.path);
-  return bundle({ outcomes: createSqlStore(attach(), leaseMs), leases: createSqlLeases(attach()) });
+  return bundle({ outcomes: createSqlOutcomes(attach(), leaseMs), leases: createSqlLeases(attach()) });
 }

@@ -1,8 +1,8 @@
 import { checkOptions } from "@tenon/core/internal";
-import type { LeaseStore } from "./leases.ts";
-import { createMemoryOutcomes, type MemoryOptions } from "./memory.ts";
-import { createMemoryLeases } from "./memory-leases.ts";
-import type { OutcomeStore } from "./outcomes.ts";
+import type { LeaseStore } from "./lease/leases.ts";
+import { createMemoryLeases } from "./lease/memory-leases.ts";
+import { createMemoryOutcomes, type MemoryOptions } from "./outcome/memory-outcomes.ts";
+import type { OutcomeStore } from "./outcome/outcomes.ts";
 
 /**
  * Everything durable in one place, under one owner: whoever opened it closes it. Its stores are handed to those who need one;

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { useWriteAheadLog } from "../src/write-ahead.ts";
+import { useWriteAheadLog } from "../src/sql/write-ahead.ts";
 
 const [folder = "", files = "0"] = process.argv.slice(2);
 process.stdout.write("ready\n");

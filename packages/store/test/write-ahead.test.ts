@@ -6,7 +6,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, it } from "vitest";
 import { program } from "../../../test/programs.ts";
-import { useWriteAheadLog } from "../src/write-ahead.ts";
+import { useWriteAheadLog } from "../src/sql/write-ahead.ts";
 
 const PROCESSES = 6;
 const FILES = 40;

@@ -1,5 +1,5 @@
+import type { Queries, SqlSide } from "../sql/side.ts";
 import { checkLease, checkTtl, endOf, FENCE_KEPT_MS, type HeldLease, type LeaseStore, nextFence } from "./leases.ts";
-import type { Queries, SqlSide } from "./sql.ts";
 
 const SWEEP_EVERY_MS = 60_000;
 

@@ -1,46 +1,13 @@
 import type { Json } from "@tenon/core";
-import type { ColumnType, Kysely, Transaction } from "kysely";
-import { endOf } from "./leases.ts";
+import type { Transaction } from "kysely";
+import { endOf } from "../lease/leases.ts";
+import type { Queries, SqlSide, Tables } from "../sql/side.ts";
 import { type ClaimedBefore, decideClaim, type Lease, LeaseLostError, type OutcomeStore } from "./outcomes.ts";
-
-/** pg reads a bigint as text; what we keep in one is far below 2^53. */
-type Big = ColumnType<number | string, number, number>;
-
-/** The tables of `migrations/`. */
-export interface Tables {
-  tenon_outcomes: {
-    key: string;
-    digest: string;
-    status: ClaimedBefore["status"];
-    begun: number;
-    fence: Big;
-    lease_until: Big;
-    expires_at: Big;
-    outcome: string | null;
-  };
-  tenon_outcome_parts: { key: string; name: string; value: string };
-  tenon_blobs: { id: string; body: string; expires_at: Big };
-  tenon_leases: { name: string; holder: string; fence: Big; expires_at: Big };
-}
-
-/** The database, or a transaction on it. */
-export type Queries = Kysely<Tables> | Transaction<Tables>;
-
-/** Where the databases differ. */
-export interface SqlSide {
-  /** The database, ready for queries: migrated. */
-  db(): Promise<Kysely<Tables>>;
-  /** Milliseconds by the one clock all users of the database share. */
-  now(db: Queries): Promise<number>;
-  /** Whether a row that is read to be written must be locked (`for update`); SQLite has locked the file already. */
-  readonly lockRows: boolean;
-  close(): Promise<void>;
-}
 
 const SWEEP_EVERY_MS = 60_000;
 
 /** The outcome store over any of the databases: one set of queries. */
-export function createSqlStore(side: SqlSide, leaseMs: number): OutcomeStore {
+export function createSqlOutcomes(side: SqlSide, leaseMs: number): OutcomeStore {
   let swept = Date.now();
 
   const write = async <T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T> =>

@@ -1,5 +1,5 @@
 import { ConnectionError } from "@tenon/core";
-import type { SqlSide } from "./sql.ts";
+import type { SqlSide } from "./side.ts";
 
 /**
  * Lets several stores use one database; the last one to close ends it.
