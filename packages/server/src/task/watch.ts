@@ -10,6 +10,9 @@ const GRACE_MS = { gone: 5_000, closing: 1_500, store: 5_000 } as const satisfie
 /** Least milliseconds between two looks at the task after word that it changed. */
 const LOOK_MS = 200;
 
+/** A later timer would ring at once; whoever waits that long is told by a look. */
+const LONGEST_MS = 2 ** 31 - 1;
+
 const WORDS: Record<StopReason, string> = {
   gone: "the task was cancelled, is over, or went to another process",
   closing: "this process stops; another run of the task continues after the last finished step",
@@ -76,6 +79,13 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
   }
   const timer = setInterval(() => void renew(), store.leaseMs / 3);
   timer.unref();
+  // at the end of its time nobody looks at it for a while, and it should not run on until then
+  const { createdAt, ttlMs } = run.task;
+  const leftMs = ttlMs === null ? LONGEST_MS : Math.max(0, createdAt + ttlMs - Date.now());
+  const expiry = setTimeout(() => {
+    store.sweep().then(renew, (error: unknown) => log("warning", "sweeping tasks failed", { error }));
+  }, Math.min(leftMs, LONGEST_MS));
+  expiry.unref();
   const unfollow = store.onChange(id, soon);
   const onClosing = (): void => stop("closing");
   closing.addEventListener("abort", onClosing, { once: true });
@@ -103,6 +113,7 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
       clearInterval(timer);
       clearTimeout(grace);
       clearTimeout(look);
+      clearTimeout(expiry);
       closing.removeEventListener("abort", onClosing);
       unfollow();
     },
