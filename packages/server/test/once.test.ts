@@ -352,9 +352,7 @@ describe("states", () => {
       "a store they share, such as openPostgres({ url }) and the same stateKeys",
     );
     expect(() => make({ replicas: true, store: kept(shared) })).toThrow("replicas need the same stateKeys");
-    expect(() => make({ replicas: true, store: openMemory(), stateKeys: [key()] })).toThrow(
-      "a store they share",
-    );
+    expect(() => make({ replicas: true, store: openMemory(), stateKeys: [key()] })).toThrow("a store they share");
     expect(make({ replicas: true, store: kept(shared), stateKeys: [key()] }).name).toBe("once");
     expect(make({ replicas: 1 }).name).toBe("once");
   });

@@ -2,10 +2,10 @@ import { openMemory } from "@tenon/store";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { fuzz } from "./fuzz.ts";
 import { createServer, type Extension, type TenonServer } from "../src/index.ts";
 import { connect } from "../src/testing/index.ts";
 import { call, said as saidNow, value } from "./ask.ts";
+import { fuzz } from "./fuzz.ts";
 import { legacy, META, modern, overFetch, overSocket, type Raw } from "./raw-requests.ts";
 import { ABLE, answer, asks, begin, caller, ended, follow, look, request, said, TASKS } from "./tasks.ts";
 

@@ -82,9 +82,12 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
   // at the end of its time nobody looks at it for a while, and it should not run on until then
   const { createdAt, ttlMs } = run.task;
   const leftMs = ttlMs === null ? LONGEST_MS : Math.max(0, createdAt + ttlMs - Date.now());
-  const expiry = setTimeout(() => {
-    store.sweep().then(renew, (error: unknown) => log("warning", "sweeping tasks failed", { error }));
-  }, Math.min(leftMs, LONGEST_MS));
+  const expiry = setTimeout(
+    () => {
+      store.sweep().then(renew, (error: unknown) => log("warning", "sweeping tasks failed", { error }));
+    },
+    Math.min(leftMs, LONGEST_MS),
+  );
   expiry.unref();
   const unfollow = store.onChange(id, soon);
   const onClosing = (): void => stop("closing");
