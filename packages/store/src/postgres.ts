@@ -2,6 +2,8 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
+import { createAudit } from "./audit/audit-store.ts";
+import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
 import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
@@ -78,6 +80,10 @@ function connect(options: PostgresOptions): () => SqlSide {
       return Number(rows[0]?.now);
     },
     lockRows: true,
+    async lock(trx, name) {
+      // the database has one room for all locks: the schema keeps its own apart
+      await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK}, hashtext(${`${schema}.${name}`}))`.execute(trx);
+    },
     async close() {
       await root.destroy();
       if (!pool.ended) await pool.end(); // Kysely closes only what it has used
@@ -94,5 +100,9 @@ function connect(options: PostgresOptions): () => SqlSide {
 export function openPostgres(options: PostgresOptions): Stores {
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openPostgres(options)");
   const attach = connect(options);
-  return bundle({ outcomes: createSqlOutcomes(attach(), leaseMs), leases: createSqlLeases(attach()) });
+  return bundle({
+    outcomes: createSqlOutcomes(attach(), leaseMs),
+    leases: createSqlLeases(attach()),
+    audit: createAudit(createSqlAuditTable(attach()), { leases: createSqlLeases(attach()), leaseMs }),
+  });
 }

@@ -3,6 +3,8 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
+import { createAudit } from "./audit/audit-store.ts";
+import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
 import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
@@ -74,6 +76,7 @@ function open(path: string, ended: () => void): Attach {
     db: async () => db,
     now: async () => Date.now(),
     lockRows: false,
+    lock: async () => undefined,
     async close() {
       ended();
       await db.destroy();
@@ -107,5 +110,9 @@ export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openSqlite(options)");
   const attach = connect(options.path);
-  return bundle({ outcomes: createSqlOutcomes(attach(), leaseMs), leases: createSqlLeases(attach()) });
+  return bundle({
+    outcomes: createSqlOutcomes(attach(), leaseMs),
+    leases: createSqlLeases(attach()),
+    audit: createAudit(createSqlAuditTable(attach()), { leases: createSqlLeases(attach()), leaseMs }),
+  });
 }

@@ -62,6 +62,14 @@ export function createSqlLeases(side: SqlSide): LeaseStore {
       const expiresAt = endOf(await side.now(db), ttlMs);
       return (await change(db, lease, { expires_at: expiresAt })) ? { ...lease, expiresAt } : undefined;
     },
+    async find(name) {
+      const db = await side.db();
+      const row = await db.selectFrom("tenon_leases").selectAll().where("name", "=", name).executeTakeFirst();
+      const expiresAt = Number(row?.expires_at);
+      return row && expiresAt > (await side.now(db))
+        ? { name, holder: row.holder, fence: Number(row.fence), expiresAt }
+        : undefined;
+    },
     async release(lease) {
       const db = await side.db();
       // kept without a holder: the next fence goes on from here
