@@ -27,6 +27,9 @@ export interface PostgresOptions {
 /** Any number that nobody else locks: the first bytes of "tenon". */
 const MIGRATION_LOCK = 0x74656e6f;
 
+/** Milliseconds a transaction that holds a lock may do nothing. */
+const IDLE_MS = 10_000;
+
 async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     // held until the transaction ends; the others wait here and find everything done
@@ -82,7 +85,10 @@ function connect(options: PostgresOptions): () => SqlSide {
     lockRows: true,
     async lock(trx, name) {
       // the database has one room for all locks: the schema keeps its own apart
-      await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK}, hashtext(${`${schema}.${name}`}))`.execute(trx);
+      const key = sql`${MIGRATION_LOCK}, hashtext(${`${schema}.${name}`})`;
+      // a process that stands still in the middle must not hold all the others up
+      const limit = sql`set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`;
+      await sql`select ${limit}, pg_advisory_xact_lock(${key})`.execute(trx);
     },
     async close() {
       await root.destroy();

@@ -3,9 +3,9 @@ import { openPostgres } from "../src/postgres.ts";
 import { openSqlite } from "../src/sqlite.ts";
 
 // one of several processes that write to one trail; says of each call that its intent, and then its outcome, is durable
-const [kind, where = "", schema = "", calls = "endless", inFlight = "4"] = process.argv.slice(2);
-const stores =
-  kind === "sqlite" ? openSqlite({ path: where, leaseMs: 500 }) : openPostgres({ url: where, schema, leaseMs: 500 });
+const [kind, where = "", schema = "", calls = "endless", inFlight = "4", lease = "15000"] = process.argv.slice(2);
+const leaseMs = Number(lease);
+const stores = kind === "sqlite" ? openSqlite({ path: where, leaseMs }) : openPostgres({ url: where, schema, leaseMs });
 const { audit } = stores;
 const say = (line: string) => writeSync(1, `${line}\n`); // at once: the process may be killed right after
 const limit = calls === "endless" ? Number.POSITIVE_INFINITY : Number(calls);
