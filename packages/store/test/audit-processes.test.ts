@@ -84,8 +84,10 @@ function betweenProcesses(kind: string, where: string, schema: string, open: () 
         expect(ends.has(`${callId} ${pass}`)).toBe(false);
         ends.add(`${callId} ${pass}`);
       }
-      const verdict = await audit.verify();
-      expect(verdict).toMatchObject({ intact: true, unknown: swept.length, intents: ends.size, corrections: 0 });
+      // the later ones have given up calls of the first ones, too
+      const unknown = [...(await all(audit)).values()].filter(({ data }) => data.outcome === "unknown").length;
+      expect(unknown).toBeGreaterThanOrEqual(swept.length);
+      expect(await audit.verify()).toMatchObject({ intact: true, unknown, intents: ends.size, corrections: 0 });
     }, 240_000);
 
     it("is followed across processes", async () => {

@@ -51,8 +51,8 @@ export class Appending {
   }
 
   static async begin(turn: AuditTurn, writer: string): Promise<Appending> {
-    const head = await turn.head();
-    return new Appending(turn, writer, new Date(await turn.now()).toISOString(), head);
+    const { head, now } = await turn.place();
+    return new Appending(turn, writer, new Date(now).toISOString(), head);
   }
 
   #add(kind: AuditKind, callId: string, pass: number, data: JsonObject): AuditRecord {

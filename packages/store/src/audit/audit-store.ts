@@ -13,7 +13,7 @@ import {
   text,
   zeroOrMore,
 } from "@tenon/core/internal";
-import type { EventBus } from "../event/events.ts";
+import type { Signals } from "../event/signals.ts";
 import type { LeaseStore } from "../lease/leases.ts";
 import { type Appended, Appending, WHY } from "./append.ts";
 import type {
@@ -83,14 +83,14 @@ export interface AuditParts {
   readonly leases: LeaseStore;
   /** Milliseconds a writer's lease lasts. */
   readonly leaseMs: number;
-  /** Tells other processes of new entries. Left out: they look now and then. Not closed with the trail. */
-  readonly events?: EventBus | undefined;
+  /** Tells other processes of new entries. Not closed with the trail. */
+  readonly signals: Signals;
 }
 
 /** The audit trail over any table. */
-export function createAudit(table: AuditTable, { leases, leaseMs, events }: AuditParts): AuditStore {
+export function createAudit(table: AuditTable, { leases, leaseMs, signals }: AuditParts): AuditStore {
   const writer = createWriter(leases, leaseMs);
-  const watch = createWatch(events);
+  const watch = createWatch(signals);
   const closing = new AbortController();
   /** Passes this store opened and that are not over. */
   const open = new Set<string>();
@@ -237,6 +237,7 @@ export function createAudit(table: AuditTable, { leases, leaseMs, events }: Audi
       closing.abort(closed());
       await queue.idle();
       await writer.close();
+      watch.close();
       await table.close();
     },
   };

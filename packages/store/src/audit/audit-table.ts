@@ -14,9 +14,8 @@ export interface OpenPass {
 
 /** The trail while nobody else may add to it. */
 export interface AuditTurn {
-  /** Milliseconds since 1970 by the clock all writers share. */
-  now(): Promise<number>;
-  head(): Promise<AuditAnchor>;
+  /** The last entry, and milliseconds since 1970 by the clock all writers share. */
+  place(): Promise<{ readonly head: AuditAnchor; readonly now: number }>;
   /** Open passes of these calls, or of these writers, oldest first. */
   open(of: { readonly calls: readonly string[] } | { readonly writers: readonly string[] }): Promise<OpenPass[]>;
   /** The highest pass of each of these calls. */

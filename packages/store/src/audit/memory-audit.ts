@@ -19,8 +19,7 @@ export function createMemoryAuditTable(maxEntries = MAX_ENTRIES): AuditTable {
   const at = (seq: number): AuditRow | undefined => rows[seq - start.seq - 1];
 
   const work: AuditTurn = {
-    now: async () => Date.now(),
-    head: async () => head,
+    place: async () => ({ head, now: Date.now() }),
     open: async (of) =>
       [...opened.values()].filter((one) =>
         "calls" in of ? of.calls.includes(one.callId) : of.writers.includes(one.writer),

@@ -1,4 +1,4 @@
-import type { SelectQueryBuilder } from "kysely";
+import type { ExpressionBuilder, SelectQueryBuilder } from "kysely";
 import type { SqlSide, Tables } from "../sql/side.ts";
 import { AuditError, type AuditQuery } from "./audit.ts";
 import type { AuditTable, AuditTurn, OpenPass } from "./audit-table.ts";
@@ -52,6 +52,12 @@ function filtered<O>(
   return found;
 }
 
+/** What is noted of the last entry; null where nothing is. */
+const headIn = (from: ExpressionBuilder<Tables, never>) => {
+  const head = from.selectFrom("tenon_audit_head").where("id", "=", HEAD);
+  return [head.select("seq").as("seq"), head.select("hash").as("hash")] as const;
+};
+
 /** The trail over any of the databases: one set of queries. */
 export function createSqlAuditTable(side: SqlSide): AuditTable {
   return {
@@ -61,17 +67,14 @@ export function createSqlAuditTable(side: SqlSide): AuditTable {
       return db.transaction().execute(async (trx) => {
         await side.lock(trx, "audit");
         const turn: AuditTurn = {
-          now: () => side.now(trx),
-          async head() {
-            const row = await trx
-              .selectFrom("tenon_audit_head")
-              .select(["seq", "hash"])
-              .where("id", "=", HEAD)
-              .executeTakeFirst();
-            if (row) return { seq: Number(row.seq), hash: row.hash };
+          async place() {
+            const { seq, hash, now } = await trx
+              .selectNoFrom((from) => [...headIn(from), side.clock().as("now")])
+              .executeTakeFirstOrThrow();
+            if (seq !== null && hash !== null) return { head: { seq: Number(seq), hash }, now: Number(now) };
             const any = await trx.selectFrom("tenon_audit").select("seq").limit(1).executeTakeFirst();
             if (any) throw headless();
-            return START;
+            return { head: START, now: Number(now) };
           },
           async open(of) {
             const open = trx
@@ -150,8 +153,7 @@ export function createSqlAuditTable(side: SqlSide): AuditTable {
       // one statement sees one moment
       const row = await db
         .selectNoFrom((from) => [
-          from.selectFrom("tenon_audit_head").select("seq").where("id", "=", HEAD).as("seq"),
-          from.selectFrom("tenon_audit_head").select("hash").where("id", "=", HEAD).as("hash"),
+          ...headIn(from),
           from
             .selectFrom("tenon_audit")
             .select((entry) => entry.fn.max("seq").as("last"))

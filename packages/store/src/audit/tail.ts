@@ -1,6 +1,8 @@
-import type { EventBus } from "../event/events.ts";
+import type { Signals } from "../event/signals.ts";
 
-const TOPIC = "tenon.audit";
+const TOPIC = "audit";
+/** Milliseconds in which other processes are told once, however much is written. */
+const TELL_EVERY_MS = 25;
 /** Milliseconds between two looks where nobody tells of new entries. */
 const POLL_MS = 500;
 /** The same where somebody does: a message may be lost. */
@@ -20,21 +22,27 @@ export interface Watch {
   /** This process added entries. */
   added(): void;
   follow(): Look;
+  close(): void;
 }
 
-/** @param events carries the word between processes, where there is one */
-export function createWatch(events: EventBus | undefined): Watch {
+/** @param signals carry the word to other processes, where they can */
+export function createWatch(signals: Signals): Watch {
   const followers = new Set<() => void>();
   const wake = (): void => {
     for (const one of followers) one();
   };
   let unsubscribe: (() => void) | undefined;
+  let telling: NodeJS.Timeout | undefined;
 
   return {
     added() {
       wake();
-      // a hint: whoever misses it looks by itself
-      events?.publish(TOPIC, null).catch(() => undefined);
+      if (!signals.shared) return;
+      telling ??= setTimeout(() => {
+        telling = undefined;
+        // a hint: whoever misses it looks by itself
+        signals.send({ topic: TOPIC, message: null }).catch(() => undefined);
+      }, TELL_EVERY_MS).unref();
     },
     follow() {
       let told = false;
@@ -44,12 +52,12 @@ export function createWatch(events: EventBus | undefined): Watch {
         go();
       };
       followers.add(follower);
-      unsubscribe ??= events?.subscribe(TOPIC, wake, { onGap: wake });
+      if (signals.shared) unsubscribe ??= signals.listen(TOPIC, { hear: wake, gap: wake });
       return {
         begin() {
           told = false;
         },
-        async wait(pollMs = events?.shared ? SLOW_POLL_MS : POLL_MS, ended) {
+        async wait(pollMs = signals.shared ? SLOW_POLL_MS : POLL_MS, ended) {
           if (told || ended.aborted) return;
           await new Promise<void>((resolve) => {
             const timer = setTimeout(() => go(), pollMs);
@@ -70,5 +78,6 @@ export function createWatch(events: EventBus | undefined): Watch {
         },
       };
     },
+    close: () => clearTimeout(telling),
   };
 }
