@@ -2,39 +2,8 @@ import { join } from "node:path";
 import { ConfigError, messageOf } from "@tenon/core";
 import { openSqliteFile, type SqliteStep } from "@tenon/store/sqlite";
 import type Database from "better-sqlite3";
-
-const HISTORY: readonly SqliteStep[] = [
-  {
-    name: "desk_001",
-    statements: [
-      `create table orders (
-     id text primary key,
-     status text not null check (status in ('delivered', 'in_delivery')),
-     amount integer not null check (amount > 0) -- fen
-   );
-   create table refunds (
-     order_id text primary key references orders (id), -- at most one refund an order
-     amount integer not null,
-     reason text not null,
-     caller_id text not null,
-     idempotency_key text not null,
-     created_at text not null
-   );
-   create table sms_outbox (
-     id integer primary key,
-     phone text not null,
-     content text not null,
-     caller_id text not null,
-     idempotency_key text not null unique,
-     status text not null check (status in ('queued', 'sent', 'failed')),
-     created_at text not null
-   );
-   insert into orders (id, status, amount) values
-     ('ORD-001', 'delivered', 29900), ('ORD-002', 'delivered', 50000),
-     ('ORD-003', 'delivered', 249900), ('ORD-004', 'in_delivery', 2900);`,
-    ],
-  },
-];
+import { Kysely, SqliteDialect } from "kysely";
+import { type DeskDatabase, type DeskTables, historyOf } from "./tables.ts";
 
 /** Milliseconds of waiting for a lock. */
 const BUSY_MS = 5_000;
@@ -57,7 +26,21 @@ export function openSqlite(file: string, history: readonly SqliteStep[] = []): D
   }
 }
 
-/** The desk's own database, `<data>/orders.sqlite`. */
-export function openDesk(dataDirectory: string): Database.Database {
-  return openSqlite(join(dataDirectory, "orders.sqlite"), HISTORY);
+/**
+ * The desk's own tables in `<directory>/orders.sqlite`. Only single statements run on it: a transaction that waits in the middle
+ * would lock out the other server of the same process, which then could not let it go on.
+ * @throws ConfigError `code: "database"`
+ */
+export function openSqliteDesk(directory: string): DeskDatabase {
+  const database = openSqlite(join(directory, "orders.sqlite"), historyOf("sqlite"));
+  const db = new Kysely<DeskTables>({ dialect: new SqliteDialect({ database }) });
+  return {
+    db,
+    lockRows: false,
+    ready: async () => undefined,
+    async close() {
+      await db.destroy();
+      database.close(); // Kysely closes only what it has used
+    },
+  };
 }
