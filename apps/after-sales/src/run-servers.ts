@@ -79,11 +79,9 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
   const names = which === "all" ? SERVER_NAMES : SERVER_NAMES.filter((name) => name === which);
   if (names.length === 0)
     throw new ConfigError(`There is no server "${which}"; choose order, notification or all`, { code: "server" });
-  if (names.length > 1 && (flags.port ?? flags.adminPort) !== undefined) {
-    throw new ConfigError(
-      "--port and --admin-port name the port of one server; with `all` they listen on 8030 and 8031",
-      { code: "flag" },
-    );
+  for (const [flag, given] of Object.entries({ "--port": flags.port, "--admin-port": flags.adminPort })) {
+    if (names.length === 1 || given === undefined) continue;
+    throw new ConfigError(`${flag} names the port of one server; with \`all\` there are two`, { code: "flag" });
   }
   if (names.length > 1 && flags.audience !== undefined) {
     throw new ConfigError("--audience names one server; with `all`, a token for one would open the other", {
@@ -98,7 +96,7 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
     running.push(server);
     // first: it says that the process lives while the database is not there yet
     if (flags.adminPort !== undefined)
-      await server.admin({ port: flags.adminPort, ...(flags.adminHost && { host: flags.adminHost }) });
+      await server.admin({ port: flags.adminPort, ...(flags.adminHost !== undefined && { host: flags.adminHost }) });
     const where = { port: flags.port ?? PORTS[name], ...(flags.host !== undefined && { host: flags.host }) };
     const { url, moved } = await listenOn(server, where, flags.anyPort ?? false);
     if (process.send) process.send({ url, moved });
