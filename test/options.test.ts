@@ -29,6 +29,7 @@ import { cache, log, matchCaller, rateLimit } from "@tenon/server/middleware";
 import { skills } from "@tenon/server/skills";
 import { connect } from "@tenon/server/testing";
 import { openMemory } from "@tenon/store";
+import { openStores } from "@tenon/store/open";
 import { openPostgres } from "@tenon/store/postgres";
 import { openSqlite, openSqliteFile } from "@tenon/store/sqlite";
 import { describe, expect, it, vi } from "vitest";
@@ -50,6 +51,7 @@ const multi = (connection: object) => new MultiServerMCPClient({ mcpServers: { s
 /** Hands each kind of options, wrong, to whoever takes it. */
 const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/store MemoryOptions": openMemory,
+  "@tenon/store/open OpenOptions": openStores,
   "@tenon/store/sqlite SqliteFileOptions": (given) => openSqliteFile(":memory:", given),
   "@tenon/store/sqlite SqliteOptions": openSqlite,
   "@tenon/store/postgres PostgresOptions": openPostgres,
