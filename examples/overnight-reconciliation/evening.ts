@@ -1,0 +1,9 @@
+/** The client of the evening: starts the task, writes its id down, and ends. */
+import { writeFileSync } from "node:fs";
+import { createClient } from "@tenon/client";
+
+const [url = "", file = ""] = process.argv.slice(2);
+await using client = createClient({ servers: { ledger: { url } } });
+const task = await client.tasks.start("ledger", "reconcile", { day: "2026-11-29" });
+writeFileSync(file, JSON.stringify(task));
+console.log(`evening: task ${task.status}`);
