@@ -2,10 +2,9 @@ import { once } from "node:events";
 import { cleanText, isRecord } from "@tenon/core";
 import type { AuditRecord, AuditStore } from "@tenon/store";
 import { attempt, CommandError } from "../failure.ts";
-import { openPlace, type PlaceFlags } from "../place.ts";
+import { type Kept, openPlace, type PlaceFlags } from "../place.ts";
 
-/** The trail's file in a data directory. */
-const FILE = "audit.sqlite";
+const TRAIL: Kept = { file: "audit.sqlite", table: "tenon_audit", name: "audit trail" };
 
 interface FilterFlags extends PlaceFlags {
   readonly call?: string;
@@ -20,7 +19,7 @@ const filterOf = ({ call, thread, server, tool }: FilterFlags) => ({ callId: cal
 /** Opens the trail for as long as the work lasts. */
 async function withTrail(flags: PlaceFlags, what: string, work: (audit: AuditStore) => Promise<void>): Promise<void> {
   await attempt(what, async () => {
-    await using stores = await openPlace(flags, FILE, what);
+    await using stores = await openPlace(flags, TRAIL, what);
     await work(stores.audit);
   });
 }
@@ -66,6 +65,10 @@ export async function verify(flags: PlaceFlags & { anchor?: { seq: number; hash:
       );
     }
     if (flags.json) return;
+    if (verdict.entries === 0) {
+      process.stdout.write("empty: nothing was ever written, or all of it is gone\n");
+      return;
+    }
     const { entries, intents, unknown, corrections, head } = verdict;
     const about = [
       `${intents} calls`,
@@ -112,13 +115,14 @@ export async function tail(flags: FilterFlags & { lines: number; follow?: boolea
     try {
       const filter = filterOf(flags);
       const write = (record: AuditRecord) => output.write(flags.json ? `${JSON.stringify(record)}\n` : shown(record));
-      // where the following begins, before the last ones are read: nothing falls in between
+      // before the last ones are read: nothing falls in between
       const head = (await audit.head())?.seq ?? 0;
       const last = flags.lines === 0 ? [] : await audit.read({ ...filter, limit: flags.lines, newest: true });
-      for (const record of last) if (record.seq <= head) await write(record);
+      for (const record of last) await write(record);
       if (!flags.follow) return;
       const signal = AbortSignal.any([stop.signal, output.gone]);
-      for await (const record of audit.tail({ ...filter, after: head, signal })) await write(record);
+      const after = Math.max(head, last.at(-1)?.seq ?? 0);
+      for await (const record of audit.tail({ ...filter, after, signal })) await write(record);
     } finally {
       process.off("SIGINT", end).off("SIGTERM", end);
     }
