@@ -213,7 +213,13 @@ const READ_OPTIONS: OptionChecks<ReadOptions> = {
   onLog: anything,
   maxResultBytes: positive("bytes"),
 };
-const CALL_OPTIONS: OptionChecks<CallOptions> = { ...READ_OPTIONS, runtime: anything, driver: anything };
+const LONGEST_CALL_ID = 200;
+const callId: OptionCheck = (value, where) => {
+  if (typeof value === "string" && value !== "" && value.length <= LONGEST_CALL_ID && !value.includes("\0")) return;
+  const given = typeof value === "string" ? `${value.length} characters` : kindOf(value);
+  wrong(`${where} must be a text of 1 to ${LONGEST_CALL_ID} characters without NUL, got ${given}`);
+};
+const CALL_OPTIONS: OptionChecks<CallOptions> = { ...READ_OPTIONS, callId, runtime: anything, driver: anything };
 
 /** Refuses a name that is no text. @throws ConfigError `invalid_option` */
 export function checkName(method: "callTool" | "getPrompt", name: unknown): void {
