@@ -120,6 +120,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     }
     this.tasks = createClientTasks<Runtime, Extra>({
       signal: this.#abort.signal,
+      server: (name) => this.#entry(name).server,
       context: (name, given) => this.#context(this.#entry(name), given),
       call: (...call) => this.#call(...call),
     });

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createMcpHandler, ProtocolError, ProtocolErrorCode, Server } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
 import { listen } from "./servers.ts";
 
@@ -103,72 +104,74 @@ const tools = [
     inputSchema: { type: "object" },
     _meta: { "dev.tenon/task": "required" },
   },
-  { name: "draft", description: "", inputSchema: { type: "object" }, execution: { taskSupport: "required" } },
 ];
 
-/** A server over this file, of the newer revision. */
-export function taskHandler(file: string): (request: Request) => Promise<Response> {
-  const make = () => {
-    const server = new Server(
-      { name: "foreign", version: "1.0.0" },
-      { capabilities: { tools: {}, extensions: { [TASKS]: {} } } },
-    );
-    const find = (kept: Kept, id: string): Task => {
-      const task = kept.tasks[id];
-      if (!task) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "Task not found");
-      return task;
-    };
-    const withId = { params: z.looseObject({ taskId: z.string() }) };
-    // the SDK's types know neither the extension nor what its results look like
-    server.setRequestHandler("tools/list", () => ({ tools }) as never);
-    server.setRequestHandler("tools/call", ({ params }) => {
-      const { name, arguments: args = {}, _meta } = params;
-      if (name === "quick") return { content: [{ type: "text", text: "at once" }] };
-      const kept = readKept(file);
-      kept.log.push({ method: "tools/call", tool: name });
-      const key = _meta?.["dev.tenon/idempotency-key"];
-      const id = (typeof key === "string" ? kept.keys[key] : undefined) ?? randomUUID();
-      kept.tasks[id] ??= { id, tool: name, args, begun: Date.now(), answers: {}, cancelled: false };
-      if (typeof key === "string") kept.keys[key] = id;
-      keep(file, kept);
-      const { _meta: _progress, ...task } = shown(kept.tasks[id]);
-      return { resultType: "task", ...task, status: "working" } as never;
-    });
-    server.setRequestHandler("tasks/get", withId, ({ taskId }) => {
-      const kept = readKept(file);
-      const task = find(kept, taskId);
-      kept.log.push({ method: "tasks/get", tool: task.tool });
-      keep(file, kept);
-      return shown(task) as never;
-    });
-    server.setRequestHandler("tasks/update", withId, ({ taskId }, ctx) => {
-      const kept = readKept(file);
-      const task = find(kept, taskId);
-      const answers = (ctx.mcpReq.inputResponses ?? {}) as Json;
-      kept.log.push({ method: "tasks/update", tool: task.tool, answers });
-      const open = openOf(task);
-      for (const [name, answer] of Object.entries(answers)) {
-        if (Object.hasOwn(open, name)) task.answers[name] ??= { answer, at: Date.now() };
-      }
-      keep(file, kept);
-      return {} as never;
-    });
-    server.setRequestHandler("tasks/cancel", withId, ({ taskId }) => {
-      const kept = readKept(file);
-      find(kept, taskId).cancelled = true;
-      kept.log.push({ method: "tasks/cancel", tool: "" });
-      keep(file, kept);
-      return {} as never;
-    });
-    return server;
+/** A server over this file. */
+export function taskServer(file: string): Server {
+  const server = new Server(
+    { name: "foreign", version: "1.0.0" },
+    { capabilities: { tools: {}, extensions: { [TASKS]: {} } } },
+  );
+  const find = (kept: Kept, id: string): Task => {
+    const task = kept.tasks[id];
+    if (!task) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "Task not found");
+    return task;
   };
-  const handler = createMcpHandler(make, { legacy: "reject" });
+  const withId = { params: z.looseObject({ taskId: z.string() }) };
+  // the SDK's types know neither the extension nor what its results look like
+  server.setRequestHandler("tools/list", () => ({ tools }) as never);
+  server.setRequestHandler("tools/call", ({ params }) => {
+    const { name, arguments: args = {}, _meta } = params;
+    if (name === "quick") return { content: [{ type: "text", text: "at once" }] };
+    const kept = readKept(file);
+    kept.log.push({ method: "tools/call", tool: name });
+    const key = _meta?.["dev.tenon/idempotency-key"];
+    const id = (typeof key === "string" ? kept.keys[key] : undefined) ?? randomUUID();
+    kept.tasks[id] ??= { id, tool: name, args, begun: Date.now(), answers: {}, cancelled: false };
+    if (typeof key === "string") kept.keys[key] = id;
+    keep(file, kept);
+    const { _meta: _now, inputRequests: _asked, result: _done, ...task } = shown(kept.tasks[id]);
+    return { resultType: "task", ...task, status: "working" } as never;
+  });
+  server.setRequestHandler("tasks/get", withId, ({ taskId }) => {
+    const kept = readKept(file);
+    const task = find(kept, taskId);
+    kept.log.push({ method: "tasks/get", tool: task.tool });
+    keep(file, kept);
+    return shown(task) as never;
+  });
+  server.setRequestHandler("tasks/update", withId, ({ taskId }, ctx) => {
+    const kept = readKept(file);
+    const task = find(kept, taskId);
+    const answers = (ctx.mcpReq.inputResponses ?? {}) as Json;
+    kept.log.push({ method: "tasks/update", tool: task.tool, answers });
+    const open = openOf(task);
+    for (const [name, answer] of Object.entries(answers)) {
+      if (Object.hasOwn(open, name)) task.answers[name] ??= { answer, at: Date.now() };
+    }
+    keep(file, kept);
+    return {} as never;
+  });
+  server.setRequestHandler("tasks/cancel", withId, ({ taskId }) => {
+    const kept = readKept(file);
+    find(kept, taskId).cancelled = true;
+    kept.log.push({ method: "tasks/cancel", tool: "" });
+    keep(file, kept);
+    return {} as never;
+  });
+  return server;
+}
+
+/** The same over HTTP; the older revision is refused. */
+export function taskHandler(file: string): (request: Request) => Promise<Response> {
+  const handler = createMcpHandler(() => taskServer(file), { legacy: "reject" });
   return (request) => handler.fetch(request);
 }
 
-// as a program: node tasks-server.mjs <file> <port>
-const [file, port] = process.argv.slice(2);
-if (process.env.TENON_TASKS_SERVER && file !== undefined) {
-  const { url } = await listen(taskHandler(file), Number(port ?? 0));
-  process.stdout.write(`${url}\n`);
+// as a program: node tasks-server.mjs <file> <port>, or <file> stdio [own]: a file for this process alone
+const [path = "", how, whose] = process.argv.slice(2);
+if (process.env.TENON_TASKS_SERVER) {
+  if (how === "stdio")
+    serveStdio(() => taskServer(whose === "own" ? `${path}.${process.pid}` : path), { legacy: "reject" });
+  else process.stdout.write(`${(await listen(taskHandler(path), Number(how ?? 0))).url}\n`);
 }

@@ -2,6 +2,7 @@ import { ProtocolError } from "@tenon/core";
 import { isToolResult } from "../call/results.ts";
 import type { WireContext } from "../call/wire.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
+import type { Server } from "../connection/server.ts";
 import { expectText } from "../expect.ts";
 import { checkResumeOptions, checkStartOptions, checkTaskOptions } from "../options.ts";
 import { checkAnswers } from "../question/questions.ts";
@@ -14,6 +15,8 @@ import { getTask, refusedWith, sendTask, type TaskTarget } from "./requests.ts";
 export interface TaskDesk<Runtime extends ToolRuntime, Extra> {
   /** Ends with the client. */
   readonly signal: AbortSignal;
+  /** @throws ConfigError `unknown_server` */
+  server(name: string): Server;
   /** What one request needs. @throws ConfigError `unknown_server` */
   context(server: string, options: TaskRequestOptions): WireContext;
   /** Sends a call through the interceptors, which ends with the beginning of a task, or follows one. */
@@ -27,7 +30,7 @@ export interface TaskDesk<Runtime extends ToolRuntime, Extra> {
 }
 
 /** @throws ProtocolError `no_tasks`, and what opening a connection throws */
-async function needTasks({ server }: WireContext, what: string, signal: AbortSignal): Promise<void> {
+async function needTasks(server: Server, what: string, signal: AbortSignal): Promise<void> {
   const connection = await withSignal(server.connection(), signal, () =>
     cancelled(server.name, what, signal.reason, false),
   );
@@ -67,7 +70,7 @@ export function createClientTasks<Runtime extends ToolRuntime, Extra>(
     const { tool, headers = {}, meta = {} } = options;
     const context = desk.context(server, options);
     const signal = signalOf(options);
-    await needTasks(context, `tasks/${method === "answer" ? "update" : method}`, signal);
+    await needTasks(context.server, `tasks/${method === "answer" ? "update" : method}`, signal);
     const source = { server, ...(tool !== undefined && { tool }), callId: context.callId, taskId: id };
     return { target: { context, taskId: id, tool, headers, meta, source, via: {} }, signal };
   };
@@ -75,7 +78,7 @@ export function createClientTasks<Runtime extends ToolRuntime, Extra>(
   return Object.freeze<ClientTasks<Runtime, Extra>>({
     async start(server, tool, args = {}, options = {}) {
       checkStartOptions(options);
-      await needTasks(desk.context(server, {}), `tools/call ${tool}`, signalOf(options));
+      await needTasks(desk.server(server), `tools/call ${tool}`, signalOf(options));
       const outcome = await desk.call(server, tool, args, options, { starts: true });
       if (isToolResult(outcome) && outcome.task) return outcome.task;
       return Object.freeze({ id: undefined, server, tool, status: "completed", result: outcome });
@@ -104,7 +107,7 @@ export function createClientTasks<Runtime extends ToolRuntime, Extra>(
     async resume(server, id, options = {}) {
       checkResumeOptions(options);
       checkId("resume", id);
-      await needTasks(desk.context(server, {}), "tasks/get", signalOf(options));
+      await needTasks(desk.server(server), "tasks/get", signalOf(options));
       const { tool = "", ...rest } = options;
       return desk.call(server, tool, {}, rest, { task: id });
     },

@@ -26,7 +26,7 @@ const STATUSES: ReadonlySet<unknown> = new Set<TaskStatus>([
 
 /** A value in an error: an object may be nested too deeply to be written out. */
 function shown(value: unknown): string {
-  return typeof value === "object" ? kindOf(value) : shownValue(value);
+  return typeof value === "object" || value === undefined ? kindOf(value) : shownValue(value);
 }
 
 /** A task as the wire tells of it, read part by part; what is optional and of the wrong kind is left out. */
