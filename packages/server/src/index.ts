@@ -30,6 +30,7 @@ export {
 export type { Caller, ClientDescription, ContextLog, Exchange, ToolContext } from "./handler/context.ts";
 export type { PromptMessage, ResourceContents } from "./handler/inner.ts";
 export type { WorkerPoolOptions } from "./handler/workers.ts";
+export type { AdminListening, AdminOptions } from "./http/admin.ts";
 export type { RunOptions } from "./http/flags.ts";
 export type { FetchOptions, HttpOptions } from "./http/http.ts";
 export type { Listening, ListenOptions } from "./http/listen.ts";
@@ -42,5 +43,7 @@ export type { PageResult } from "./question/pages.ts";
 export { type Answer, type AnswerOf, multi, type Shape } from "./question/question.ts";
 export { openStateKeys } from "./question/seal.ts";
 export { createServer } from "./server.ts";
+export type { TasksOptions, TaskUse, ToolTaskOptions } from "./task/options.ts";
+export type { Working } from "./task/tasks.ts";
 export type { TenonServer } from "./tenon-server.ts";
 export type { WorkerContext, WorkerFunction } from "./worker-entry.ts";

@@ -15,11 +15,13 @@ import type { AnySchema } from "./definition/json-schema.ts";
 import type { Change } from "./definition/registry.ts";
 import type { Notifier } from "./dispatch/notify.ts";
 import type { Extension } from "./extension/extensions.ts";
+import type { AdminListening, AdminOptions } from "./http/admin.ts";
 import type { RunOptions } from "./http/flags.ts";
 import type { FetchOptions } from "./http/http.ts";
 import type { Listening, ListenOptions } from "./http/listen.ts";
 import type { Middleware } from "./middleware/onion.ts";
 import type { PageResult } from "./question/pages.ts";
+import type { Working } from "./task/tasks.ts";
 
 /** A server: define first, then serve over any number of transports at once. */
 export interface TenonServer<Lifespan = undefined> {
@@ -84,6 +86,14 @@ export interface TenonServer<Lifespan = undefined> {
    * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for options that cannot be used, such as `"tls"`
    */
   listen(options?: ListenOptions): Promise<Listening>;
+  /**
+   * Answers health checks of load balancers and orchestrators, on a port of its own and never on the one of {@link listen}:
+   * `/healthz` is 200 while the process lives, `/readyz` while it takes requests (what `lifespan` opens is there, the store
+   * answers, the server does not close), else 503 with what is missing. Nothing listens unless this is called.
+   * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for an unknown option or no port
+   * @example await server.admin({ port: 9030 });
+   */
+  admin(options: AdminOptions): Promise<AdminListening>;
   /** Serves standard input and output; resolves when the client closes its end. */
   stdio(): Promise<void>;
   /**
@@ -91,6 +101,14 @@ export interface TenonServer<Lifespan = undefined> {
    * (`--transport http --port 8030`) and options say.
    */
   run(meta: ImportMeta, options?: RunOptions): Promise<void>;
+  /**
+   * Runs tasks of this server without serving it: the processes that serve with `tasks: { concurrency: 0 }` leave them to this one.
+   * Needs a store they share. Keeps the process alive until it is closed.
+   * @param options.concurrency tasks at once. Default: the server's `tasks.concurrency`, else 4
+   * @throws ConfigError `code: "no_tasks"` where no tool has tasks
+   * @example const working = await server.work({ concurrency: 8 }); await working.done;
+   */
+  work(options?: { concurrency?: number }): Promise<Working>;
   /**
    * Reports that the person has done on a page what `ctx.elicitUrl` sent them there for: to be called by the page's back end,
    * here or in any process with the same store.
