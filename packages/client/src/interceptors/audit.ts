@@ -1,10 +1,9 @@
 import { ConfigError, ExecutionError, messageOf, type SerializedError, serializeError } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
-import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general, noteFactory } from "./general.ts";
+import { endedAs, general, noteFactory } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";
 
 interface EntryBase {
@@ -166,9 +165,7 @@ export function audit(options: AuditOptions): AnyInterceptor {
     };
     try {
       const outcome = await next(request);
-      // a task that was only started: whoever follows it writes down how it ended
-      const begun = isToolResult(outcome) && outcome.task !== undefined;
-      await finish(begun ? "suspended" : !isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
+      await finish(endedAs(outcome));
       return outcome;
     } catch (error) {
       if (isSuspension(error)) await finish("suspended");
