@@ -109,7 +109,7 @@ function connect(path: string): Attach {
  * @throws ConfigError for an unknown option, a missing path or a time that is not positive
  * @example
  * await using stores = openSqlite({ path: "data/tenon.db" });
- * const server = createServer({ name: "orders", version: "1.0.0", store: stores.outcomes });
+ * const server = createServer({ name: "orders", version: "1.0.0", store: stores });
  */
 export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");

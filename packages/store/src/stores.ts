@@ -19,15 +19,16 @@ interface Parts {
 }
 
 /**
- * Everything durable in one place, under one owner: whoever opened it closes it. Its stores are handed to those who need one;
+ * Everything durable in one place, under one owner: whoever opened it closes it. `createServer({ store })` takes all of it; its stores
+ * are handed to those who need one;
  * the `close()` of a single store ends only that store.
  */
 export interface Stores extends AsyncDisposable {
-  /** For `createServer({ store })`: which questions were answered, and how idempotent calls ended. */
+  /** Which questions were answered, and how idempotent calls ended. */
   readonly outcomes: OutcomeStore;
   /** For the agent's `leases`: who works on a thread. */
   readonly leases: LeaseStore;
-  /** For `createServer({ tasks })`: work that outlives the call that began it. */
+  /** Work that outlives the call that began it. */
   readonly tasks: TaskStore;
   /** Word of changes, to whoever listens. */
   readonly events: EventBus;
