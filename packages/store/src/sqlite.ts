@@ -3,6 +3,8 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect, sql } from "kysely";
+import { createAudit } from "./audit/audit-store.ts";
+import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createEventBus } from "./event/bus.ts";
 import { createLocalSignals } from "./event/signals.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
@@ -80,6 +82,7 @@ function open(path: string, ended: () => void): Attach {
     now: async () => Date.now(),
     clock: () => sql`${Date.now()}`,
     lockRows: false,
+    lock: async () => undefined,
     signals,
     async close() {
       ended();
@@ -117,10 +120,16 @@ export function openSqlite(options: SqliteOptions): Stores {
   const attach = connect(options.path);
   const side = attach();
   const events = attach();
+  const audit = attach();
   return bundle({
     outcomes: createSqlOutcomes(attach(), leaseMs),
     leases: createSqlLeases(attach()),
     tasks: createSqlTasks(side, leaseMs, createTableQueue(side)),
     events: createEventBus(events.signals, events.close),
+    audit: createAudit(createSqlAuditTable(audit), {
+      leases: createSqlLeases(attach()),
+      leaseMs,
+      signals: audit.signals,
+    }),
   });
 }
