@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type TenonServer, text } from "@tenon/server";
 import { z } from "zod";
+import { noteStateKeys } from "../database/shared-keys.ts";
 import { type Texts, textsFor, yuan } from "../texts/index.ts";
 import { ownCallerOnly, SCOPE_HIERARCHY, TOOL_SCOPES, textsOf } from "./access.ts";
 import { batchRefund } from "./batch-refund.ts";
@@ -27,6 +28,8 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
   const { log } = options;
   const { order_id, reason, caller_id } = sharedArguments(own);
 
+  const stateKeys = stateKeysOf(options.place);
+  const shared = options.place.url !== undefined;
   const server = createServer({
     name: "orders",
     version: "1.0.0",
@@ -34,13 +37,14 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
     instructions: own.order.instructions,
     auth: options.auth,
     scopeHierarchy: SCOPE_HIERARCHY,
-    stateKeys: stateKeysOf(options.place),
+    stateKeys,
     store: options.stores,
-    replicas: options.place.url !== undefined,
+    replicas: shared,
     ...(options.concurrency !== undefined && { tasks: { concurrency: options.concurrency } }),
     ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {
       await options.database.ready();
+      if (shared) await noteStateKeys(options.database, "order", stateKeys);
       return { value: { book: createOrderBook(options.database) } };
     },
   });
