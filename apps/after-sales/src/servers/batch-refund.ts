@@ -21,15 +21,16 @@ const LONGEST_MS = 60 * 60_000;
 /** What became of one order, as a task keeps it. */
 type OneOrder = { readonly amount: number } | { readonly reason: Refusal["reason"]; readonly message: string };
 
-/** The order numbers of a list however it is written, each once. @throws ToolError for none, or too many */
-function readIds(list: string | readonly string[], most: number, t: Texts): readonly string[] {
+/** The order numbers of a list however it is written, each once. */
+function readIds(list: string | readonly string[]): readonly string[] {
   const listed = typeof list === "string" ? list.split(/[,，、;；\s]+/) : list;
-  const ids = [...new Set(listed.filter((one) => one.trim() !== "").map(orderId))];
-  if (ids.length > 0 && ids.length <= most) return ids;
-  throw new ToolError(`order_ids: ${t.order.batchSize(most)}`);
+  return [...new Set(listed.filter((one) => one.trim() !== "").map(orderId))];
 }
 
-/** The tool that refunds many orders. As a task it goes on from the last finished order, whichever process runs it then. */
+/**
+ * The tool that refunds many orders. More than a caller should wait for become a task, which goes on from the last finished order,
+ * whichever process runs it then.
+ */
 export function batchRefund(own: Texts) {
   const { caller_id, reason } = sharedArguments(own);
   const list = z.union([z.string().max(LIST_CHARS), z.array(z.string().max(64)).max(TASK_ORDERS)]);
@@ -40,12 +41,15 @@ export function batchRefund(own: Texts) {
       input: z.object({ order_ids: list.describe(own.order.orderIds), reason, caller_id }),
       annotations: { destructiveHint: true, idempotentHint: true },
       scopes: [TOOL_SCOPES.order.batch_refund],
-      task: "optional",
+      task: { use: "optional", start: "handler" },
       timeoutMs: LONGEST_MS,
     },
     async (args, ctx: OrderContext) => {
       const t = textsOf(ctx.headers, own);
-      const ids = readIds(args.order_ids, ctx.task ? TASK_ORDERS : CALL_ORDERS, t);
+      const ids = readIds(args.order_ids);
+      if (ids.length > CALL_ORDERS && ids.length <= TASK_ORDERS) await ctx.startTask(); // nothing, where a client knows no tasks
+      const most = ctx.task ? TASK_ORDERS : CALL_ORDERS;
+      if (ids.length === 0 || ids.length > most) throw new ToolError(`order_ids: ${t.order.batchSize(most)}`);
       const call = ctx.idempotencyKey ?? (await ctx.step("call", () => randomUUID()));
       const refundOne = async (book: OrderBook, id: string): Promise<OneOrder> => {
         const outcome = await book.refund(id, {
