@@ -23,6 +23,17 @@ const port = (text: string): number => {
 const common = (command: Command): Command =>
   command
     .option("--data <directory>", "where orders and threads are kept", process.env.TENON_DATA_DIR ?? ".tenon")
+    .addOption(
+      new Option(
+        "--database <url>",
+        "Postgres that any number of machines share; default: files in the data directory",
+      ).env("TENON_DATABASE_URL"),
+    )
+    .addOption(
+      new Option("--schema <name>", "schema of the tables in Postgres, default after_sales").env(
+        "TENON_DATABASE_SCHEMA",
+      ),
+    )
     .addOption(new Option("--lang <language>", "language of all texts").choices(["zh", "en"]).default("zh"))
     .option("--sms-webhook <url>", "SMS gateway that takes JSON; default: messages are only stored and logged");
 const deskFlags = (command: Command): Command =>
@@ -59,6 +70,10 @@ deskFlags(program.command("chat").description("chat in the terminal, or piped li
 common(program.command("serve <server>").description("one server: order, notification or all"))
   .option("--port <port>", "port to listen on", port)
   .option("--any-port", "take a free port when the wanted one is in use")
+  .option("--host <address>", "address to bind, default 127.0.0.1; any other needs --allowed-host")
+  .option("--allowed-host <names...>", "host names under which clients reach it")
+  .option("--admin-port <port>", "answer /healthz and /readyz on a port of their own", port)
+  .option("--admin-host <address>", "address of the admin port, default 127.0.0.1")
   .addOption(new Option("--issuer <issuer>", "take tokens of this issuer, not the desk's own").env("TENON_ISSUER"))
   .addOption(new Option("--jwks <url|file>", "public keys of that issuer (RFC 7517)").env("TENON_JWKS"))
   .addOption(

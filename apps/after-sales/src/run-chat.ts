@@ -7,7 +7,7 @@ import { openThreads } from "./agent/threads.ts";
 import { givenTokens, tokensFor } from "./agent/token-sources.ts";
 import { userOf } from "./agent/tokens.ts";
 import { chat } from "./chat/chat.ts";
-import type { DeskFlags } from "./flags.ts";
+import { type DeskFlags, placeOf } from "./flags.ts";
 import { errorLog } from "./log-file.ts";
 import { offlineRules } from "./offline/rules.ts";
 import { reachServers } from "./run-servers.ts";
@@ -34,7 +34,7 @@ export async function runChat(flags: DeskFlags): Promise<void> {
   const key = await openSigningKey(signingKeyPath(flags.data));
   const lines = openLines(process.stdin, process.stdout, () => stop.again());
   process.stdout.on("error", () => stop.abort()); // whoever read us is gone, for example `| head`
-  const threads = openThreads(flags.data);
+  const threads = await openThreads(placeOf(flags));
   const servers = await reachServers(flags, (line) => lines.notice(line));
   const desk = openDesk({
     urls: servers.urls,

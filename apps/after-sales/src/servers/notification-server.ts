@@ -5,9 +5,9 @@ import { z } from "zod";
 import { isPhone } from "../phone.ts";
 import { textsFor } from "../texts/index.ts";
 import { ownCallerOnly, TOOL_SCOPES, textsOf } from "./access.ts";
-import { openDesk } from "./database.ts";
 import type { ServerOptions } from "./options.ts";
 import { consoleGateway, createOutbox, type Outbox, webhookGateway } from "./outbox.ts";
+import { stateKeysOf } from "./trust.ts";
 
 /** The notification server: text messages, the return policy and the reply template. */
 export function createNotificationServer(options: ServerOptions): TenonServer<{ outbox: Outbox }> {
@@ -20,9 +20,13 @@ export function createNotificationServer(options: ServerOptions): TenonServer<{ 
     logSink: (entry) => log(JSON.stringify(entry)),
     instructions: own.notification.instructions,
     auth: options.auth,
+    stateKeys: stateKeysOf(options.place),
+    store: options.stores.outcomes,
+    replicas: options.place.url !== undefined,
+    ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {
-      const database = openDesk(options.dataDirectory);
-      return { value: { outbox: createOutbox(database, gateway) }, close: () => void database.close() };
+      await options.database.ready();
+      return { value: { outbox: createOutbox(options.database, gateway) } };
     },
   });
   server.use(ownCallerOnly(own));

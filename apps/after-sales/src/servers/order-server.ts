@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { createServer, openStateKeys, type TenonServer, type ToolContext, ToolError, text } from "@tenon/server";
+import { createServer, type TenonServer, type ToolContext, ToolError, text } from "@tenon/server";
 import { z } from "zod";
 import { type Texts, textsFor, yuan } from "../texts/index.ts";
 import { ownCallerOnly, SCOPE_HIERARCHY, TOOL_SCOPES, textsOf } from "./access.ts";
-import { openDesk } from "./database.ts";
 import type { ServerOptions } from "./options.ts";
 import { createOrderBook, type Order, type OrderBook, type Refusal } from "./order-book.ts";
+import { stateKeysOf } from "./trust.ts";
 
 /** From this amount on the user confirms a refund again; a batch takes orders up to it. Fen. */
 const CONFIRM_FROM = 50_000;
@@ -65,10 +64,13 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
     instructions: own.order.instructions,
     auth: options.auth,
     scopeHierarchy: SCOPE_HIERARCHY,
-    stateKeys: openStateKeys(join(options.dataDirectory, "state-keys")),
+    stateKeys: stateKeysOf(options.place),
+    store: options.stores.outcomes,
+    replicas: options.place.url !== undefined,
+    ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {
-      const database = openDesk(options.dataDirectory);
-      return { value: { book: createOrderBook(database) }, close: () => void database.close() };
+      await options.database.ready();
+      return { value: { book: createOrderBook(options.database) } };
     },
   });
 
