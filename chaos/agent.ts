@@ -6,6 +6,7 @@ import { openSigningKey } from "@tenon/server/development";
 import { openDesk } from "../apps/after-sales/src/agent/desk.ts";
 import { openThreads } from "../apps/after-sales/src/agent/threads.ts";
 import { tokensFor } from "../apps/after-sales/src/agent/token-sources.ts";
+import type { Place } from "../apps/after-sales/src/database/place.ts";
 import { offlineRules } from "../apps/after-sales/src/offline/rules.ts";
 import { signingKeyPath } from "../apps/after-sales/src/servers/trust.ts";
 import { textsFor } from "../apps/after-sales/src/texts/index.ts";
@@ -13,18 +14,18 @@ import type { Asked, Plan, Request, Said, Told } from "./agent-words.ts";
 
 /** What the process is started with; it comes in the environment as JSON. */
 export interface AgentOptions {
-  readonly data: string;
+  readonly place: Place;
   readonly urls: { readonly order: string; readonly notification: string };
 }
 
-const { data, urls } = JSON.parse(process.env.TENON_CHAOS_AGENT ?? "{}") as AgentOptions; // written by the harness
+const { place, urls } = JSON.parse(process.env.TENON_CHAOS_AGENT ?? "{}") as AgentOptions; // written by the harness
 const user = { userId: "user_zhangsan", userName: "张三" };
 
 const send = (message: Said | { ready: true }): void => void process.send?.(message, () => undefined);
 process.on("disconnect", () => process.exit(0)); // the harness is gone
 
-const threads = openThreads(data);
-const key = await openSigningKey(signingKeyPath(data));
+const threads = await openThreads(place);
+const key = await openSigningKey(signingKeyPath(place.directory));
 const desk = openDesk({
   urls,
   tokens: tokensFor(urls, {}, key),

@@ -45,7 +45,10 @@ const STOP_MS = 8_000;
 export interface Children {
   start(program: Program): Slot;
   readonly kills: number;
-  /** Processes that ended although nobody ended them, and what they said last. */
+  /**
+   * Processes that ended although nobody ended them, and what they said last. One that refuses to start, since what it needs is not
+   * there, is none: it is started again.
+   */
   readonly crashes: readonly string[];
 }
 
@@ -88,12 +91,13 @@ export function createChildren(folder: string): Children {
       own.on("error", () => undefined); // the end says all
       own.once("exit", (code, signal) => {
         if (child !== own) return;
+        const ran = ready;
         child = undefined;
         ready = false;
         log.write(`-- ${name} ended: ${signal ?? code}\n`);
         program.onGone?.();
         if (stopping) return;
-        if (!killed) crashes.push(`${name} ended by itself with ${signal ?? code}: ${words.trim().slice(-500)}`);
+        if (ran && !killed) crashes.push(`${name} ended by itself with ${signal ?? code}: ${words.trim().slice(-500)}`);
         setTimeout(() => stopping || run(), program.pauseMs()).unref();
       });
     }

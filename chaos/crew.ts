@@ -18,7 +18,7 @@ type Work = { readonly do: "read" } | Omit<Extract<Request, { do: "turn" }>, "id
 /** The agent processes, and who asks them. */
 export interface Crew {
   /** Called by the process for each of its messages. */
-  hear(agent: string, said: Said): void;
+  hear(said: Said): void;
   /** The process died: nothing it was asked will be answered. */
   gone(agent: string): void;
   /**
@@ -80,7 +80,7 @@ export function createCrew(
   }
 
   return {
-    hear(_agent, said) {
+    hear(said) {
       if (said.event === "asked") onAsked(said);
       else if (said.event === "done") open.get(said.id)?.resolve({ status: said.status, told: said.told });
       else if (said.event === "failed") open.get(said.id)?.reject(deserializeError(said.error));

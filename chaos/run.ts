@@ -6,8 +6,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { ownMounts } from "./disk.ts";
 import { parseFlags } from "./flags.ts";
+import { type Outcome, runOrdeal } from "./ordeal.ts";
 import { makePrograms } from "./programs.ts";
-import { type Outcome, runWorld, type WorldOptions } from "./world.ts";
+import type { WorldOptions } from "./world.ts";
 
 /** What a world's process is told, in its environment. */
 const WORLD = "TENON_CHAOS_WORLD";
@@ -77,6 +78,6 @@ if (world === undefined) process.exit(await main());
 const stop = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop.abort());
 process.on("disconnect", () => stop.abort()); // nobody would read the outcome
-const outcome = await runWorld(JSON.parse(world) as WorldOptions, (line) => console.log(line), stop.signal); // runApart wrote it
+const outcome = await runOrdeal(JSON.parse(world) as WorldOptions, (line) => console.log(line), stop.signal); // runApart wrote it
 await new Promise<void>((resolve) => process.send?.(outcome, () => resolve()));
 process.exit(0);

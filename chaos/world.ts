@@ -1,181 +1,172 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Said, Told } from "./agent-words.ts";
-import { type Check, checkLedger, checkThreads } from "./checks.ts";
-import { createChildren, processesOf, type Slot } from "./children.ts";
-import { clocks } from "./clock.ts";
-import { createCrew } from "./crew.ts";
-import { mountDisk } from "./disk.ts";
-import { sqliteLedger } from "./ledger.ts";
-import { startLoad } from "./load.ts";
+import type { Said } from "./agent-words.ts";
+import { createChildren, type Slot } from "./children.ts";
+import { type Clock, clocks } from "./clock.ts";
+import { type Cluster, createCluster } from "./cluster.ts";
+import { type Crew, createCrew } from "./crew.ts";
+import { type Disk, mountDisk } from "./disk.ts";
+import type { DatabaseName, Sabotage } from "./flags.ts";
+import { type Ledger, postgresLedger, sqliteLedger } from "./ledger.ts";
 import type { Programs } from "./programs.ts";
-import { createRandom } from "./random.ts";
+import type { Random } from "./random.ts";
 import { openRelay, type Relay } from "./relay.ts";
-import { type FaultKind, scheduleFaults } from "./schedule.ts";
-import { createTeller, makeOrders } from "./stories.ts";
-import { startWrecking } from "./wreck.ts";
+import type { FaultKind } from "./schedule.ts";
 
 export interface WorldOptions {
-  readonly database: "sqlite" | "postgres";
+  readonly database: DatabaseName;
   readonly seconds: number;
   readonly seed: number;
-  readonly sabotage?: string | undefined;
-  /** Bundled programs. */
+  readonly sabotage?: Sabotage | undefined;
   readonly programs: Programs;
-  /** Fault kinds that this machine cannot do, with the reason. */
+  /** Kinds of faults that this machine cannot do, with the reason. */
   readonly impossible: Readonly<Partial<Record<FaultKind, string>>>;
 }
 
-export interface Outcome {
-  readonly checks: readonly Check[];
-  readonly kills: number;
-  readonly effects: number;
-  readonly questions: number;
-  readonly tasks: number;
+/** A small world: servers and agents in processes of their own, and what stands between them. */
+export interface World {
+  readonly folder: string;
+  readonly slots: ReadonlyMap<string, Slot>;
+  /** Those of an agent to the order server are called like the agent: what is killed at a moment watches its own. */
+  readonly relays: ReadonlyMap<string, Relay>;
+  readonly crew: Crew;
+  readonly ledger: Ledger;
+  readonly disk: Disk | undefined;
+  readonly cluster: Cluster | undefined;
+  readonly impossible: Readonly<Partial<Record<FaultKind, string>>>;
+  readonly kills: () => number;
+  readonly crashes: readonly string[];
+  /** Waits until every process is ready. */
+  allUp(): Promise<void>;
+  /** Stops the processes; the database stays. Returns those that would not end by themselves. */
+  stop(): Promise<readonly string[]>;
+  /** Takes all of it away. */
+  close(): Promise<void>;
 }
 
-const PEOPLE = 6;
 const UP_MS = 60_000;
-const DRAIN_MS = 90_000;
 const AGENTS = ["agent-1", "agent-2", "agent-3"] as const;
+const SCHEMA = "after_sales";
 
-/** Starts a small world, breaks it for a while, puts it right, and looks at what is left. */
-export async function runWorld(
-  options: WorldOptions,
-  say: (line: string) => void,
-  signal: AbortSignal,
-): Promise<Outcome> {
-  const { database, seconds, seed, programs, sabotage } = options;
-  const random = createRandom(seed);
+/** @param onAsked hears of each question that a person is asked */
+export async function openWorld(
+  { database, programs, sabotage, ...options }: WorldOptions,
+  random: Random,
+  onAsked: (said: Extract<Said, { event: "asked" }>) => void,
+): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), `tenon-chaos-${database}-`));
   const data = join(folder, "data");
   mkdirSync(data);
-  const disk = mountDisk(data);
   const impossible: Partial<Record<FaultKind, string>> = { ...options.impossible };
-  if (!disk) impossible.disk ??= "no mount namespace";
-  const made = clocks(folder);
-  if ("missing" in made) impossible.clock = made.missing;
-  const clockOf = (name: string) => ("make" in made ? made.make(name) : undefined);
-
-  const children = createChildren(folder);
+  const closing: (() => unknown)[] = [];
   const slots = new Map<string, Slot>();
   const relays = new Map<string, Relay>();
+  const children = createChildren(folder);
   const pauses = random.fork("pauses");
-  const questions = new Set<string>();
-  const heard = (said: Extract<Said, { event: "asked" }>): void => {
-    if (said.asked.kind === "question") questions.add(said.asked.id);
-  };
-  const crew = createCrew(() => AGENTS.flatMap((name) => slots.get(name) ?? []), random.fork("crew"), heard);
-  const env: Record<string, string> = sabotage === undefined ? {} : { TENON_CHAOS_SABOTAGE: sabotage };
-  const preload = ["--import", programs.preload];
 
-  function startServer(name: string, which: "order" | "notification"): Slot {
-    const slot = children.start({
-      name,
-      args: [...preload, programs.desk, "serve", which, "--port", "0", "--data", data],
-      env,
-      clock: clockOf(name),
-      pauseMs: () => pauses.between(20, 500),
-    });
-    slots.set(name, slot);
-    return slot;
-  }
+  const made = clocks(folder);
+  if ("missing" in made) impossible.clock = made.missing;
+  const clockOf = (name: string): Clock | undefined => ("make" in made ? made.make(name) : undefined);
+
+  const relayTo = async (name: string, ports: () => readonly number[]): Promise<Relay> => {
+    const relay = await openRelay(ports);
+    closing.push(() => relay.close());
+    relays.set(name, relay);
+    return relay;
+  };
   const portsOf =
     (...names: string[]) =>
     (): number[] =>
       names.flatMap((name) => (slots.get(name)?.isUp() ? (slots.get(name)?.port() ?? []) : []));
 
-  const closing: (() => Promise<unknown>)[] = [];
+  function start(
+    name: string,
+    args: readonly string[],
+    more: Parameters<typeof children.start>[0] | object = {},
+  ): Slot {
+    const slot = children.start({
+      name,
+      clock: clockOf(name),
+      pauseMs: () => pauses.between(20, 500),
+      ...more,
+      args: ["--import", programs.preload, ...args],
+      env: { ...(sabotage !== undefined && { TENON_CHAOS_SABOTAGE: sabotage }), ...("env" in more ? more.env : {}) },
+    });
+    slots.set(name, slot);
+    return slot;
+  }
+
+  const stop = async (): Promise<readonly string[]> => {
+    const ended = await Promise.all([...slots.values()].map(async (slot) => [slot.name, await slot.stop()] as const));
+    return ended.filter(([, how]) => how === "had to be killed").map(([name]) => name);
+  };
+  async function close(): Promise<void> {
+    for (const slot of slots.values()) slot.kill();
+    await stop();
+    for (const one of closing.splice(0).reverse()) await one();
+    if (process.env.TENON_CHAOS_KEEP === undefined) rmSync(folder, { recursive: true, force: true });
+  }
+
   try {
-    await startServer("order-1", "order").up(UP_MS); // the first one makes the tables
-    startServer("order-2", "order");
-    startServer("notification", "notification");
-    const ledger = sqliteLedger(data);
-    const orders = makeOrders(random.fork("orders"), Math.max(400, seconds * 40));
-    await ledger.stock(orders);
+    let disk: Disk | undefined;
+    let cluster: Cluster | undefined;
+    /** What a process of each kind is told about its database. */
+    const url: { servers?: string; agents?: string } = {};
+    if (database === "sqlite") {
+      disk = mountDisk(data);
+      if (disk) closing.push(disk.unmount);
+    } else {
+      const created = await createCluster(join(folder, "postgres"));
+      if ("missing" in created) throw new Error(created.missing);
+      cluster = created;
+      closing.push(() => created.stop("immediate").catch(() => undefined));
+      url.servers = cluster.url((await relayTo("servers to postgres", () => [created.port])).port);
+      url.agents = cluster.url((await relayTo("agents to postgres", () => [created.port])).port);
+    }
+    const where = ["--data", data, ...(url.servers === undefined ? [] : ["--database", url.servers])];
+    const serve = (which: string): string[] => [programs.desk, "serve", which, "--port", "0", ...where];
+
+    await start("order-1", serve("order")).up(UP_MS); // the first one makes the tables
+    start("order-2", serve("order"));
+    start("notification", serve("notification"));
+    const ledger = cluster ? postgresLedger(cluster.url(), SCHEMA) : sqliteLedger(data);
+
+    const crew = createCrew(() => AGENTS.flatMap((name) => slots.get(name) ?? []), random.fork("crew"), onAsked);
     for (const name of AGENTS) {
-      const order = await openRelay(portsOf("order-1", "order-2"));
-      const notification = await openRelay(portsOf("notification"));
-      closing.push(order.close, notification.close);
-      relays.set(name, order);
-      relays.set(`${name} notification`, notification);
+      const order = await relayTo(name, portsOf("order-1", "order-2"));
+      const notification = await relayTo(`${name} to notification`, portsOf("notification"));
       const at = ({ port }: Relay): string => `http://127.0.0.1:${port}/mcp`;
-      const slot = children.start({
-        name,
-        args: [...preload, programs.agent],
-        env: {
-          ...env,
-          TENON_CHAOS_AGENT: JSON.stringify({ data, urls: { order: at(order), notification: at(notification) } }),
-        },
-        clock: clockOf(name),
-        pauseMs: () => pauses.between(20, 500),
-        onMessage: (message) => crew.hear(name, message as unknown as Said), // the program's own words
+      const told = {
+        place: { directory: data, url: url.agents },
+        urls: { order: at(order), notification: at(notification) },
+      };
+      start(name, [programs.agent], {
+        env: { TENON_CHAOS_AGENT: JSON.stringify(told) },
+        onMessage: (message: unknown) => crew.hear(message as Said), // the program's own words
         onGone: () => crew.gone(name),
       });
-      slots.set(name, slot);
     }
-    const allUp = () => Promise.all([...slots.values()].map((slot) => slot.up(UP_MS)));
+    const allUp = async (): Promise<void> =>
+      void (await Promise.all([...slots.values()].map((slot) => slot.up(UP_MS))));
     await allUp();
-
-    const weights: Partial<Record<FaultKind, number>> = { kill: 70, cut: 12, clock: 6, disk: 4, race: 8 };
-    for (const [kind, why] of Object.entries(impossible)) {
-      delete weights[kind as FaultKind]; // the key's own type
-      say(`skipped: ${kind}: ${why}`);
-    }
-    const faults = scheduleFaults(random.fork("faults"), seconds, {
-      processes: [...slots.keys()],
-      relays: [...relays.keys()],
-      clocks: [...slots.keys()],
-      weights,
-    });
-    const teller = createTeller(random.fork("stories"), orders);
-    const load = startLoad(crew, () => teller.next(), PEOPLE);
-    const wreck = startWrecking(faults, { slots, relays, load, disk }, say);
-    await sleep(seconds * 1_000, undefined, { signal });
-    load.stop();
-    await wreck.done();
-    const { kills } = children;
-    say(`faults: ${[...wreck.happened].map(([kind, count]) => `${kind} ${count}`).join(", ")}`);
-    await allUp();
-    const unended = await load.drain(DRAIN_MS);
-    say(`${load.courses.length} conversations, ${unended.length} without an end`);
-    const threads = new Map<string, readonly Told[]>();
-    for (const { story, ended } of load.courses) {
-      if (ended) threads.set(story.thread, (await crew.ask(story.thread, { do: "read" })).told);
-    }
-    const codes = new Map<string, number>();
-    for (const { errors } of load.courses)
-      for (const error of errors) codes.set(error.slice(0, 160), (codes.get(error.slice(0, 160)) ?? 0) + 1);
-    for (const told of threads.values())
-      for (const one of told)
-        if (one.kind === "tool" && one.failed) {
-          const code = `told: ${one.error?.code ?? JSON.stringify(one.structured)} ${one.text.slice(0, 80)}`;
-          codes.set(code, (codes.get(code) ?? 0) + 1);
-        }
-    for (const [code, count] of codes) say(`  ${count} × ${code}`);
-    for (const slot of slots.values()) {
-      const how = await slot.stop();
-      if (how !== "ended") say(`${slot.name} ${how}`);
-    }
-    const evidence = { orders, courses: load.courses, threads, ledger };
-    const checks = [
-      ...(await checkLedger(evidence)),
-      ...checkThreads(evidence, unended),
-      { name: "no process ends by itself", problems: [...children.crashes] },
-      { name: "the files are whole", problems: await ledger.damage() },
-    ];
-    for (const close of closing.splice(0)) await close();
-    const left = processesOf(folder).map(({ pid, command }) => `${pid} ${command}`);
-    checks.push({ name: "no process is left", problems: left });
-    const effects = (await ledger.refunds()).length + (await ledger.messages()).length;
-    return { checks, kills, effects, questions: questions.size, tasks: 0 };
-  } finally {
-    for (const slot of slots.values()) slot.kill();
-    await Promise.all([...slots.values()].map((slot) => slot.stop()));
-    for (const close of closing) await close();
-    disk?.unmount();
-    if (!process.env.TENON_CHAOS_KEEP) rmSync(folder, { recursive: true, force: true });
+    return {
+      folder,
+      slots,
+      relays,
+      crew,
+      ledger,
+      disk,
+      cluster,
+      impossible,
+      kills: () => children.kills,
+      crashes: children.crashes,
+      allUp,
+      stop,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
   }
 }
