@@ -16,6 +16,14 @@ export async function run({ repetitions = 7, log }) {
   const job = { lanes, value: "p50Us", servers, tools: 1, calls: CALLS, what: "tool calls" };
   const measured = await compare({ ...job, repetitions, log });
   await server.stop();
-  const variant = `p50 of ${CALLS} invocations in sequence, HTTP, 2025-11-25`;
-  return [row({ job: "tool invoke", variant, unit: "µs", better: "less", baseline: "mcp-adapters", measured })];
+  return [
+    row({
+      job: "agent-call",
+      variant: "legacy, sequential",
+      unit: "µs",
+      better: "less",
+      baseline: "mcp-adapters",
+      measured,
+    }),
+  ];
 }

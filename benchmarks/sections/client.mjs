@@ -1,69 +1,28 @@
-// What clients cost: tool calls one after the other, and connecting to many servers. Every measurement is a process of its own.
-import { fileURLToPath } from "node:url";
+// What tool calls cost, one after the other: the p50 in a process of its own for every measurement.
 import { compare } from "../lib/clients.mjs";
 import { startHttp } from "../lib/process.mjs";
 import { row } from "../lib/rows.mjs";
 
 const CALLS = 2_000;
-const HTTP_SERVERS = 20;
-const DELAY_MS = 50;
-const STDIO_SERVERS = 10;
-const TOOLS = 10;
-const URL_OF = (port) => ({ url: `http://127.0.0.1:${port}/mcp` });
-
-const TENON = { client: "tenon" };
-const PINNED = { client: "sdk", mode: "pinned" };
-const PRIOR = { client: "sdk", mode: "prior" };
-const ADAPTERS = { client: "mcp-adapters" };
-
-async function calls(options) {
-  const server = await startHttp("raw-http.mjs", []);
-  const lanes = {
-    tenon: TENON,
-    baseline: PINNED,
-    "sdk-v1": { client: "sdk-v1" },
-    "mcp-adapters": ADAPTERS,
-    undici: { client: "undici" },
-  };
-  const job = { lanes, value: "p50Us", servers: [URL_OF(server.port)], tools: 1, calls: CALLS, what: "calls" };
-  const measured = await compare({ ...job, ...options });
-  await server.stop();
-  const variant = `p50 of ${CALLS} calls in sequence, HTTP`;
-  return row({ job: "client call", variant, unit: "µs", better: "less", baseline: "sdk-v2", measured });
-}
-
-async function manyHttp(options) {
-  const args = [`--ports=${HTTP_SERVERS}`, `--delay=${DELAY_MS}`, `--tools=${TOOLS}`];
-  const server = await startHttp("raw-http.mjs", args);
-  const lanes = { tenon: TENON, baseline: PINNED, "sdk-v2-prior": PRIOR, "mcp-adapters": ADAPTERS };
-  const servers = server.ports.map(URL_OF);
-  const job = { lanes, value: "connectMs", servers, tools: HTTP_SERVERS * TOOLS, what: `${HTTP_SERVERS} HTTP servers` };
-  const measured = await compare({ ...job, ...options });
-  await server.stop();
-  const variant = `${HTTP_SERVERS} HTTP servers, ${DELAY_MS} ms each`;
-  return row({ job: "connect + list", variant, unit: "ms", better: "less", baseline: "sdk-v2-pinned", measured });
-}
-
-async function manyStdio(options) {
-  const file = fileURLToPath(new URL("../peers/sdk-stdio.mjs", import.meta.url));
-  const servers = Array.from({ length: STDIO_SERVERS }, () => ({ command: process.execPath, args: [file] }));
-  const lanes = { tenon: TENON, baseline: PRIOR, "sdk-v2-pinned": PINNED, "mcp-adapters": ADAPTERS };
-  const job = {
-    lanes,
-    value: "connectMs",
-    servers,
-    tools: STDIO_SERVERS * TOOLS,
-    what: `${STDIO_SERVERS} stdio servers`,
-  };
-  const measured = await compare({ ...job, ...options });
-  const variant = `${STDIO_SERVERS} stdio servers`;
-  return row({ job: "connect + list", variant, unit: "ms", better: "less", baseline: "sdk-v2-prior", measured });
-}
 
 export async function run({ repetitions = 7, log }) {
-  const rows = [];
-  rows.push(await calls({ repetitions, log }));
-  rows.push(await manyHttp({ repetitions, log }));
-  rows.push(await manyStdio({ repetitions: Math.min(repetitions, 5), log })); // ten processes each: slow, and steady enough
-  return rows;
+  const server = await startHttp("raw-http.mjs", []);
+  const lanes = {
+    tenon: { client: "tenon" },
+    baseline: { client: "sdk", mode: "pinned" },
+    "sdk-v1": { client: "sdk-v1" },
+    "mcp-adapters": { client: "mcp-adapters" },
+    undici: { client: "undici" },
+  };
+  const job = {
+    lanes,
+    value: "p50Us",
+    servers: [{ url: `http://127.0.0.1:${server.port}/mcp` }],
+    tools: 1,
+    calls: CALLS,
+    what: "calls",
+  };
+  const measured = await compare({ ...job, repetitions, log });
+  await server.stop();
+  return [row({ job: "call", variant: "http, sequential", unit: "µs", better: "less", baseline: "sdk-v2", measured })];
 }

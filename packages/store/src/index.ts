@@ -10,6 +10,7 @@ export {
   type OutcomeStore,
 } from "./outcome/outcomes.ts";
 export { openMemory, type Stores } from "./stores.ts";
+export { TasksFullError } from "./task/memory-tasks.ts";
 export type {
   NewTask,
   TaskEnd,

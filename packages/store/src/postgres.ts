@@ -1,7 +1,10 @@
+import { createHash } from "node:crypto";
 import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
+import { createEventBus } from "./event/bus.ts";
+import { createPostgresSignals } from "./event/postgres-signals.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
 import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
@@ -9,6 +12,8 @@ import { shareSide } from "./sql/connection.ts";
 import { migrations } from "./sql/migrations/index.ts";
 import type { SqlSide, Tables } from "./sql/side.ts";
 import { bundle, type Stores } from "./stores.ts";
+import { createTableQueue } from "./task/queue.ts";
+import { createSqlTasks } from "./task/sql-tasks.ts";
 
 /** Which database the stores of several machines share. */
 export interface PostgresOptions {
@@ -18,12 +23,15 @@ export interface PostgresOptions {
   schema?: string;
   /** Connections at once. Default 10. */
   maxConnections?: number;
-  /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
+  /** Milliseconds a claim on an outcome or the run of a task lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
 }
 
 /** Any number that nobody else locks: the first bytes of "tenon". */
 const MIGRATION_LOCK = 0x74656e6f;
+
+/** Milliseconds since 1970; no part of one, as `Date.now()` has none. */
+const CLOCK = sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`;
 
 async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -44,6 +52,12 @@ async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
   });
 }
 
+/** A name next to that of the schema, short enough to be one. */
+function besides(schema: string, what: string): string {
+  const name = `${schema}_${what}`;
+  return name.length <= 50 ? name : `tenon_${createHash("sha256").update(schema).digest("hex").slice(0, 24)}_${what}`;
+}
+
 function connect(options: PostgresOptions): () => SqlSide {
   checkOptions(options, ["url", "schema", "maxConnections", "leaseMs"], "openPostgres(options)");
   const { url, schema = "tenon" } = options;
@@ -61,24 +75,32 @@ function connect(options: PostgresOptions): () => SqlSide {
   const root = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   const db = root.withSchema(schema);
   let ready: Promise<void> | undefined;
+  const open = async (): Promise<Kysely<Tables>> => {
+    ready ??= migrate(root, schema).catch((error: unknown) => {
+      ready = undefined; // the database may be there next time
+      throw error;
+    });
+    await ready;
+    return db;
+  };
+  const signals = createPostgresSignals({
+    config: { connectionString: url },
+    channel: besides(schema, "signals"),
+    answerMs: 10_000,
+    db: open,
+  });
   // the address may hold a password, so errors name the schema
   return shareSide(`in the schema ${schema} of Postgres`, {
-    async db() {
-      ready ??= migrate(root, schema).catch((error: unknown) => {
-        ready = undefined; // the database may be there next time
-        throw error;
-      });
-      await ready;
-      return db;
-    },
+    db: open,
     async now(queries) {
-      const { rows } = await sql<{
-        now: string;
-      }>`select (extract(epoch from clock_timestamp()) * 1000)::bigint as now`.execute(queries);
+      const { rows } = await sql<{ now: string }>`select ${CLOCK} as now`.execute(queries);
       return Number(rows[0]?.now);
     },
+    clock: () => CLOCK,
     lockRows: true,
+    signals,
     async close() {
+      await signals.close();
       await root.destroy();
       if (!pool.ended) await pool.end(); // Kysely closes only what it has used
     },
@@ -94,5 +116,12 @@ function connect(options: PostgresOptions): () => SqlSide {
 export function openPostgres(options: PostgresOptions): Stores {
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openPostgres(options)");
   const attach = connect(options);
-  return bundle({ outcomes: createSqlOutcomes(attach(), leaseMs), leases: createSqlLeases(attach()) });
+  const side = attach();
+  const events = attach();
+  return bundle({
+    outcomes: createSqlOutcomes(attach(), leaseMs),
+    leases: createSqlLeases(attach()),
+    tasks: createSqlTasks(side, leaseMs, createTableQueue(side)),
+    events: createEventBus(events.signals, events.close),
+  });
 }

@@ -2,7 +2,9 @@ import { statSync } from "node:fs";
 import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
-import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect } from "kysely";
+import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect, sql } from "kysely";
+import { createEventBus } from "./event/bus.ts";
+import { createLocalSignals } from "./event/signals.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
 import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
@@ -11,6 +13,8 @@ import { migrations } from "./sql/migrations/index.ts";
 import type { SqlSide, Tables } from "./sql/side.ts";
 import { bringUpToDate, makeFile, openSqliteFile } from "./sql/sqlite-file.ts";
 import { bundle, type Stores } from "./stores.ts";
+import { createTableQueue } from "./task/queue.ts";
+import { createSqlTasks } from "./task/sql-tasks.ts";
 
 export { openSqliteFile, type SqliteFileOptions, type SqliteStep } from "./sql/sqlite-file.ts";
 
@@ -18,7 +22,7 @@ export { openSqliteFile, type SqliteFileOptions, type SqliteStep } from "./sql/s
 export interface SqliteOptions {
   /** The file, made with its folder when there is none, readable by the owner only. */
   path: string;
-  /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
+  /** Milliseconds a claim on an outcome or the run of a task lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
 }
 
@@ -63,19 +67,23 @@ function open(path: string, ended: () => void): Attach {
   try {
     const history = migrations.map(({ name, statements }) => ({
       name,
-      statements: statements(db.schema).map(({ sql }) => sql),
+      statements: statements(db.schema).map((statement) => statement.sql),
     }));
     bringUpToDate(database, history);
   } catch (error) {
     database.close();
     throw error;
   }
+  const signals = createLocalSignals();
   return shareSide(path, {
     db: async () => db,
     now: async () => Date.now(),
+    clock: () => sql`${Date.now()}`,
     lockRows: false,
+    signals,
     async close() {
       ended();
+      await signals.close();
       await db.destroy();
       database.close(); // Kysely closes only what it has used
     },
@@ -107,5 +115,12 @@ export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openSqlite(options)");
   const attach = connect(options.path);
-  return bundle({ outcomes: createSqlOutcomes(attach(), leaseMs), leases: createSqlLeases(attach()) });
+  const side = attach();
+  const events = attach();
+  return bundle({
+    outcomes: createSqlOutcomes(attach(), leaseMs),
+    leases: createSqlLeases(attach()),
+    tasks: createSqlTasks(side, leaseMs, createTableQueue(side)),
+    events: createEventBus(events.signals, events.close),
+  });
 }

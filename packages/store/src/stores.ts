@@ -1,8 +1,22 @@
+import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
+import { createEventBus } from "./event/bus.ts";
+import type { EventBus } from "./event/events.ts";
+import { createLocalSignals } from "./event/signals.ts";
 import type { LeaseStore } from "./lease/leases.ts";
 import { createMemoryLeases } from "./lease/memory-leases.ts";
-import { createMemoryOutcomes, type MemoryOptions } from "./outcome/memory-outcomes.ts";
-import type { OutcomeStore } from "./outcome/outcomes.ts";
+import { createMemoryOutcomes, MAX_BYTES, MAX_ENTRIES, type MemoryOptions } from "./outcome/memory-outcomes.ts";
+import { checkLeaseMs, LEASE_MS, type OutcomeStore } from "./outcome/outcomes.ts";
+import { createMemoryTasks } from "./task/memory-tasks.ts";
+import type { TaskStore } from "./task/tasks.ts";
+
+/** The stores that are put together. */
+interface Parts {
+  readonly outcomes: OutcomeStore;
+  readonly leases: LeaseStore;
+  readonly tasks: TaskStore;
+  readonly events: EventBus;
+}
 
 /**
  * Everything durable in one place, under one owner: whoever opened it closes it. Its stores are handed to those who need one;
@@ -13,12 +27,16 @@ export interface Stores extends AsyncDisposable {
   readonly outcomes: OutcomeStore;
   /** For the agent's `leases`: who works on a thread. */
   readonly leases: LeaseStore;
+  /** For `createServer({ tasks })`: work that outlives the call that began it. */
+  readonly tasks: TaskStore;
+  /** Word of changes, to whoever listens. */
+  readonly events: EventBus;
   /** Ends all of them, and the connection they share. */
   close(): Promise<void>;
 }
 
 /** Puts stores together under one `close()`. */
-export function bundle(parts: { readonly outcomes: OutcomeStore; readonly leases: LeaseStore }): Stores {
+export function bundle(parts: Parts): Stores {
   const close = async (): Promise<void> => {
     await Promise.all(Object.values(parts).map((part) => part.close()));
   };
@@ -27,11 +45,23 @@ export function bundle(parts: { readonly outcomes: OutcomeStore; readonly leases
 
 /**
  * All stores in the memory of this process: what they hold ends with it. Bounded: what has expired goes first, then the oldest
- * finished outcomes; work that runs is never dropped. A dropped outcome means that its retry runs again: size it for your traffic.
+ * finished outcomes and the oldest ended tasks; work that runs is never dropped. A dropped outcome means that its retry runs
+ * again: size it for your traffic. Full of tasks that have not ended, it refuses another with a TasksFullError.
  * @throws ConfigError for an unknown option or a limit that is not positive
  * @example await using stores = openMemory();
  */
 export function openMemory(options: MemoryOptions = {}): Stores {
-  checkOptions(options, ["maxEntries", "maxBytes", "leaseMs"], "openMemory(options)");
-  return bundle({ outcomes: createMemoryOutcomes(options), leases: createMemoryLeases() });
+  checkOptions(options, ["maxEntries", "maxTasks", "maxBytes", "leaseMs"], "openMemory(options)");
+  const { maxTasks = MAX_ENTRIES, maxBytes = MAX_BYTES } = options;
+  if (!(maxTasks > 0)) {
+    throw new ConfigError(`openMemory(options): maxTasks must be positive, got ${maxTasks}`, { code: "limit" });
+  }
+  const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openMemory(options)");
+  const signals = createLocalSignals();
+  return bundle({
+    outcomes: createMemoryOutcomes(options),
+    leases: createMemoryLeases(),
+    tasks: createMemoryTasks({ maxTasks, maxBytes, leaseMs }, signals),
+    events: createEventBus(signals, async () => undefined),
+  });
 }

@@ -1,7 +1,53 @@
+import { type RawBuilder, sql } from "kysely";
 import type { Queries, SqlSide } from "../sql/side.ts";
-import { checkLease, checkTtl, endOf, FENCE_KEPT_MS, type HeldLease, type LeaseStore, nextFence } from "./leases.ts";
+import { checkLease, checkTtl, endOf, FENCE_KEPT_MS, type HeldLease, type LeaseStore } from "./leases.ts";
 
 const SWEEP_EVERY_MS = 60_000;
+
+/**
+ * Takes the name when nobody has it, in one statement: the rule of `nextFence`, read by the database's clock once the row is
+ * locked, since a lease must not run while its taker still waits for the row.
+ */
+export async function takeLease(
+  side: SqlSide,
+  db: Queries,
+  { name, holder, ttlMs }: { readonly name: string; readonly holder: string; readonly ttlMs: number },
+): Promise<HeldLease | undefined> {
+  const fence = sql<number>`case when ${sql.ref("tenon_leases.fence")} >= ${side.clock()} then ${sql.ref("tenon_leases.fence")} + 1 else ${side.clock()} end`;
+  const expires_at = sql<number>`${side.clock()} + ${sql.lit(Math.ceil(ttlMs))}`;
+  const row = await db
+    .insertInto("tenon_leases")
+    .values({ name, holder, fence: side.clock(), expires_at })
+    .onConflict((conflict) =>
+      conflict
+        .column("name")
+        .doUpdateSet({ holder, fence, expires_at })
+        .where("tenon_leases.expires_at", "<=", side.clock()),
+    )
+    .returning(["fence", "expires_at"])
+    .executeTakeFirst();
+  return row && { name, holder, fence: Number(row.fence), expiresAt: Number(row.expires_at) };
+}
+
+/** Extends or ends the lease if it still is the given one, and says whether it was. */
+export async function changeLease(
+  db: Queries,
+  lease: Pick<HeldLease, "name" | "holder" | "fence">,
+  values: { holder?: string; expires_at: number | RawBuilder<number> },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("tenon_leases")
+    .set(values)
+    .where("name", "=", lease.name)
+    .where("fence", "=", lease.fence)
+    .where("holder", "=", lease.holder)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Lets go. The row is kept without a holder: the next fence goes on from here. */
+export const releaseLease = (side: SqlSide, db: Queries, lease: Parameters<typeof changeLease>[1]): Promise<boolean> =>
+  changeLease(db, lease, { holder: "", expires_at: side.clock() });
 
 /** The lease store over any of the databases: one set of queries. */
 export function createSqlLeases(side: SqlSide): LeaseStore {
@@ -16,56 +62,29 @@ export function createSqlLeases(side: SqlSide): LeaseStore {
     await db.deleteFrom("tenon_leases").where("expires_at", "<=", old).execute();
   }
 
-  /** Changes the lease if it still is the given one, and says whether it was. */
-  async function change(db: Queries, lease: HeldLease, values: { holder?: string; expires_at: number }) {
-    const { numUpdatedRows } = await db
-      .updateTable("tenon_leases")
-      .set(values)
-      .where("name", "=", lease.name)
-      .where("fence", "=", lease.fence)
-      .where("holder", "=", lease.holder)
-      .executeTakeFirst();
-    return numUpdatedRows > 0n;
-  }
-
   return {
     shared: true,
     async acquire(name, holder, ttlMs) {
       checkLease(name, holder, ttlMs);
       await sweep();
       const db = await side.db();
-      return db.transaction().execute(async (trx) => {
-        // makes a row to lock when there is none; of two inserts at once one waits for the other
-        await trx
-          .insertInto("tenon_leases")
-          .values({ name, holder: "", fence: 0, expires_at: 0 })
-          .onConflict((conflict) => conflict.column("name").doNothing())
-          .execute();
-        const query = trx.selectFrom("tenon_leases").selectAll().where("name", "=", name);
-        const row = await (side.lockRows ? query.forUpdate() : query).executeTakeFirstOrThrow();
-        const now = await side.now(trx); // after the lock: a lease must not run while its taker still waits for the row
-        const before = { fence: Number(row.fence), expiresAt: Number(row.expires_at) };
-        const fence = nextFence(before, now);
-        if (fence === undefined) return { state: "taken" as const, lease: { name, holder: row.holder, ...before } };
-        const lease = { name, holder, fence, expiresAt: endOf(now, ttlMs) };
-        await trx
-          .updateTable("tenon_leases")
-          .set({ holder, fence, expires_at: lease.expiresAt })
-          .where("name", "=", name)
-          .execute();
-        return { state: "yours" as const, lease };
-      });
+      for (;;) {
+        const lease = await takeLease(side, db, { name, holder, ttlMs });
+        if (lease) return { state: "yours", lease };
+        const row = await db.selectFrom("tenon_leases").selectAll().where("name", "=", name).executeTakeFirst();
+        if (!row || row.holder === "") continue; // forgotten or let go between the two
+        const taken = { name, holder: row.holder, fence: Number(row.fence), expiresAt: Number(row.expires_at) };
+        return { state: "taken", lease: taken };
+      }
     },
     async renew(lease, ttlMs) {
       checkTtl(ttlMs);
       const db = await side.db();
       const expiresAt = endOf(await side.now(db), ttlMs);
-      return (await change(db, lease, { expires_at: expiresAt })) ? { ...lease, expiresAt } : undefined;
+      return (await changeLease(db, lease, { expires_at: expiresAt })) ? { ...lease, expiresAt } : undefined;
     },
     async release(lease) {
-      const db = await side.db();
-      // kept without a holder: the next fence goes on from here
-      await change(db, lease, { holder: "", expires_at: await side.now(db) });
+      await releaseLease(side, await side.db(), lease);
     },
     close: () => side.close(),
   };

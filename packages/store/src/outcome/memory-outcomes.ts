@@ -12,9 +12,11 @@ import {
 export interface MemoryOptions {
   /** Records and blobs at once. Default 10,000. */
   maxEntries?: number;
-  /** Bytes of outcomes, progress and blobs together. Default 64 MiB. */
+  /** Tasks at once. Default 10,000. */
+  maxTasks?: number;
+  /** Bytes of outcomes, progress and blobs together, and as many again of tasks and their steps. Default 64 MiB. */
   maxBytes?: number;
-  /** Milliseconds a claim on an outcome lasts unless it is renewed. Default 15 seconds. */
+  /** Milliseconds a claim on an outcome or the run of a task lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
 }
 
@@ -28,8 +30,10 @@ interface Entry extends ClaimedBefore {
   outcome: string | undefined;
 }
 
-const MAX_ENTRIES = 10_000;
-const MAX_BYTES = 64 * 1024 * 1024;
+/** How much is kept unless somebody says otherwise. */
+export const MAX_ENTRIES = 10_000;
+/** The same in bytes. */
+export const MAX_BYTES = 64 * 1024 * 1024;
 
 /** A Map in the order of last writing that knows how many bytes it holds and lets the oldest go first. */
 class Shelf<V> {

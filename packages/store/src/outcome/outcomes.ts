@@ -66,14 +66,20 @@ export interface OutcomeStore {
   close(): Promise<void>;
 }
 
-/** Another taker has the key: what this one did after losing it is not recorded. */
+const SILENT =
+  "this process was silent for longer than the lease lasts, and another one took the work over. Keep long computations off " +
+  "the event loop, or make leaseMs longer";
+
+/** The lease is not this taker's any more: what it did after losing it is not recorded. */
 export class LeaseLostError extends TenonError {
-  constructor(lease: Lease) {
-    super(
-      `The lease on "${lease.key}" was lost: this process was silent for longer than the lease lasts, and another one took the ` +
-        "work over. Keep long computations off the event loop, or make leaseMs longer",
-      { code: "lease_lost", retryable: true, maybeExecuted: true, data: { key: lease.key } },
-    );
+  /** @param reason how it was lost, where that is known; otherwise that somebody else has taken the work over */
+  constructor(lease: Pick<Lease, "key">, reason: string = SILENT) {
+    super(`The lease on "${lease.key}" was lost: ${reason}`, {
+      code: "lease_lost",
+      retryable: true,
+      maybeExecuted: true,
+      data: { key: lease.key },
+    });
   }
 }
 

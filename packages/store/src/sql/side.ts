@@ -1,8 +1,11 @@
-import type { ColumnType, Kysely, Transaction } from "kysely";
+import type { ColumnType, Kysely, RawBuilder, Transaction } from "kysely";
+import type { Signals } from "../event/signals.ts";
 import type { ClaimedBefore } from "../outcome/outcomes.ts";
+import type { TaskStatus } from "../task/tasks.ts";
 
 /** pg reads a bigint as text; what we keep in one is far below 2^53. */
-type Big = ColumnType<number | string, number, number>;
+type Big = ColumnType<number | string, number, number | RawBuilder<number>>;
+type BigOrNull = ColumnType<number | string | null, number | null, number | null>;
 
 /** The tables of `migrations/`. */
 export interface Tables {
@@ -19,6 +22,37 @@ export interface Tables {
   tenon_outcome_parts: { key: string; name: string; value: string };
   tenon_blobs: { id: string; body: string; expires_at: Big };
   tenon_leases: { name: string; holder: string; fence: Big; expires_at: Big };
+  tenon_tasks: {
+    id: string;
+    server: string;
+    tool: string;
+    owner: string;
+    call_key: string | null;
+    call_digest: string | null;
+    call: string;
+    ttl_ms: BigOrNull;
+    poll_interval_ms: Big;
+    status: TaskStatus;
+    status_message: string | null;
+    progress: string | null;
+    created_at: Big;
+    updated_at: Big;
+    expires_at: BigOrNull;
+    /** The questions of the last ask, and the answers to them so far. */
+    asked: string | null;
+    /** Every key a question of this task ever had on the wire. */
+    used_keys: string;
+    journal: string | null;
+    result: string | null;
+    error: string | null;
+    fruitless: number;
+    dead: number;
+    due_at: Big;
+    run_fence: BigOrNull;
+    /** The job that stands for it in the queue of Postgres; any other one that names it is stale. */
+    job: string | null;
+  };
+  tenon_task_steps: { task: string; step: string; result: string; fence: Big; at: Big };
 }
 
 /** The database, or a transaction on it. */
@@ -30,7 +64,11 @@ export interface SqlSide {
   db(): Promise<Kysely<Tables>>;
   /** Milliseconds by the one clock all users of the database share. */
   now(db: Queries): Promise<number>;
+  /** The same clock inside of a query, read when the query looks at a row. */
+  clock(): RawBuilder<number>;
   /** Whether a row that is read to be written must be locked (`for update`); SQLite has locked the file already. */
   readonly lockRows: boolean;
+  /** Word of changes to whoever uses the database. */
+  readonly signals: Signals;
   close(): Promise<void>;
 }

@@ -1,0 +1,329 @@
+import type { Json } from "@tenon/core";
+import { takeLease } from "../lease/sql-leases.ts";
+import type { Queries, SqlSide } from "../sql/side.ts";
+import { liveLease, type TaskQueue, type TaskRow } from "./queue.ts";
+import {
+  allAnswered,
+  changeTopic,
+  checkTask,
+  dueTopic,
+  ENDED,
+  fruitlessAfter,
+  hasEnded,
+  leaseName,
+  otherCall,
+  pack,
+  requestsOf,
+  SWEEP_EVERY_MS,
+  TIME_OVER,
+  takeAnswers,
+  unpack,
+  unpackObject,
+} from "./rules.ts";
+import { askedOf, createSqlRun, hasProgressed, lockTask, type RunContext, type WriteTasks } from "./sql-run.ts";
+import type { NewTask, TaskRecord, TaskStore } from "./tasks.ts";
+import { createWakes } from "./wakes.ts";
+
+/** How many tasks go in one transaction of a sweep. */
+const SWEPT_AT_ONCE = 100;
+
+const numberOrNull = (value: number | string | null): number | null => (value === null ? null : Number(value));
+
+function recordOf(row: TaskRow): TaskRecord {
+  return {
+    id: row.id,
+    server: row.server,
+    tool: row.tool,
+    owner: row.owner,
+    call: unpackObject(row.call),
+    ttlMs: numberOrNull(row.ttl_ms),
+    pollIntervalMs: Number(row.poll_interval_ms),
+    status: row.status,
+    ...(row.status_message !== null && { statusMessage: row.status_message }),
+    ...(row.progress !== null && { progress: unpackObject(row.progress) }),
+    createdAt: Number(row.created_at),
+    updatedAt: Number(row.updated_at),
+    requests: requestsOf(row.status, askedOf(row)),
+    ...(row.result !== null && { result: unpack(row.result) }),
+    ...(row.error !== null && { error: unpackObject(row.error) }),
+    fruitless: row.fruitless,
+    dead: row.dead === 1,
+  };
+}
+
+/** The task store over any of the databases: one set of queries. */
+export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue): TaskStore {
+  const wakes = createWakes(side.signals);
+  let swept = Date.now();
+
+  const write: WriteTasks = async (work) => {
+    const db = await side.db();
+    const told: Parameters<Parameters<typeof work>[1]>[0][] = [];
+    const done = await db.transaction().execute(async (trx) => {
+      const result = await work(trx, (signal) => told.push(signal));
+      await side.signals.inside(trx, told);
+      return result;
+    });
+    side.signals.after(told);
+    return done;
+  };
+  const context: RunContext = { side, leaseMs, queue, wakes, write };
+
+  /** Tasks that are there for those who look: an ended one is gone when its time is over. */
+  const visible = (db: Queries) =>
+    db
+      .selectFrom("tenon_tasks")
+      .where((where) =>
+        where.or([
+          where("status", "not in", ENDED),
+          where("expires_at", "is", null),
+          where("expires_at", ">", side.clock()),
+        ]),
+      );
+
+  /** Whether its time is over and it has ended. */
+  const isGone = (row: TaskRow, now: number): boolean =>
+    hasEnded(row.status) && row.expires_at !== null && Number(row.expires_at) <= now;
+
+  async function deleteTasks(trx: Queries, ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    await trx.deleteFrom("tenon_tasks").where("id", "in", ids).execute();
+    await trx.deleteFrom("tenon_task_steps").where("task", "in", ids).execute();
+  }
+
+  /** Keeps a task. @returns undefined when another one has its key or id */
+  async function insert(trx: Queries, task: NewTask, call: string, now: number): Promise<TaskRow | undefined> {
+    return trx
+      .insertInto("tenon_tasks")
+      .values({
+        id: task.id,
+        server: task.server,
+        tool: task.tool,
+        owner: task.owner,
+        call_key: task.callKey?.key ?? null,
+        call_digest: task.callKey?.digest ?? null,
+        call,
+        ttl_ms: task.ttlMs,
+        poll_interval_ms: task.pollIntervalMs,
+        status: "working",
+        created_at: now,
+        updated_at: now,
+        expires_at: task.ttlMs === null ? null : Math.ceil(now + task.ttlMs),
+        used_keys: "[]",
+        fruitless: 0,
+        dead: 0,
+        due_at: now,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .returningAll()
+      .executeTakeFirst();
+  }
+
+  async function endOverdue(): Promise<number> {
+    return write(async (trx, tell) => {
+      const over = await trx
+        .updateTable("tenon_tasks")
+        .set({
+          status: "failed",
+          error: pack("An error", TIME_OVER),
+          status_message: null,
+          updated_at: side.clock(),
+          job: null,
+        })
+        .where("status", "not in", ENDED)
+        .where("expires_at", "<=", side.clock())
+        .returning("id")
+        .execute();
+      for (const { id } of over) tell({ topic: changeTopic(id), message: id });
+      return over.length;
+    });
+  }
+
+  async function deleteOld(): Promise<number> {
+    let deleted = 0;
+    for (;;) {
+      const count = await write(async (trx) => {
+        const query = trx
+          .selectFrom("tenon_tasks")
+          .select("id")
+          .where("status", "in", ENDED)
+          .where("expires_at", "<=", side.clock())
+          .where((where) => where.not(where.exists(liveLease(side, trx)))) // its last words are still kept
+          .limit(SWEPT_AT_ONCE);
+        const old = await (side.lockRows ? query.forUpdate().skipLocked() : query).execute();
+        await deleteTasks(
+          trx,
+          old.map(({ id }) => id),
+        );
+        return old.length;
+      });
+      deleted += count;
+      if (count < SWEPT_AT_ONCE) return deleted;
+    }
+  }
+
+  async function sweep(): Promise<{ requeued: number; ended: number; deleted: number }> {
+    swept = Date.now();
+    const ended = await endOverdue();
+    const deleted = await deleteOld();
+    const requeued = await write(async (trx, tell) => {
+      const silent = await queue.repair(trx);
+      for (const server of new Set(silent.map((task) => task.server))) tell({ topic: dueTopic(server), message: null });
+      return silent.length;
+    });
+    await queue.tidy();
+    return { requeued, ended, deleted };
+  }
+
+  return {
+    shared: true,
+    leaseMs,
+    async create(task) {
+      checkTask(task);
+      const call = pack("The call of a task", task.call);
+      await queue.prepare(task.server);
+      return write(async (trx, tell) => {
+        for (;;) {
+          const now = await side.now(trx);
+          const row = await insert(trx, task, call, now);
+          if (row) {
+            const job = await queue.push(trx, task);
+            if (job !== null) await trx.updateTable("tenon_tasks").set({ job }).where("id", "=", row.id).execute();
+            tell({ topic: dueTopic(task.server), message: task.id });
+            return recordOf(row);
+          }
+          const query = trx.selectFrom("tenon_tasks").selectAll();
+          const same = await (task.callKey
+            ? query.where((where) =>
+                where.or([where("call_key", "=", task.callKey?.key ?? null), where("id", "=", task.id)]),
+              )
+            : query.where("id", "=", task.id)
+          ).executeTakeFirst();
+          if (!same) continue; // deleted between the two
+          if (isGone(same, now)) {
+            await deleteTasks(trx, [same.id]);
+            continue;
+          }
+          if (task.callKey && same.call_digest !== task.callKey.digest) throw otherCall(task.callKey.key);
+          return recordOf(same);
+        }
+      });
+    },
+    async find(id) {
+      const row = await visible(await side.db())
+        .selectAll()
+        .where("id", "=", id)
+        .executeTakeFirst();
+      return row && recordOf(row);
+    },
+    async answer(id, answers) {
+      pack("The answers to a task", answers);
+      return write(async (trx, tell) => {
+        const row = await lockTask(side, trx, id);
+        const before = row && askedOf(row);
+        if (row?.status !== "input_required" || !before) return false;
+        const asked = takeAnswers(before, answers);
+        if (!asked) return false;
+        const due = allAnswered(asked);
+        await trx
+          .updateTable("tenon_tasks")
+          .set({
+            asked: pack("The answers to a task", asked),
+            updated_at: side.clock(),
+            ...(due && { status: "working", due_at: side.clock(), job: await queue.push(trx, row) }),
+          })
+          .where("id", "=", id)
+          .execute();
+        tell({ topic: changeTopic(id), message: id });
+        if (due) tell({ topic: dueTopic(row.server), message: id });
+        return true;
+      });
+    },
+    async cancel(id) {
+      return write(async (trx, tell) => {
+        const { numUpdatedRows } = await trx
+          .updateTable("tenon_tasks")
+          .set({ status: "cancelled", updated_at: side.clock(), job: null })
+          .where("id", "=", id)
+          .where("status", "not in", ENDED)
+          .executeTakeFirst();
+        if (numUpdatedRows === 0n) return false;
+        tell({ topic: changeTopic(id), message: id });
+        return true;
+      });
+    },
+    async take(servers, holder) {
+      if (servers.length === 0) return undefined;
+      // whoever comes by cleans up: no timer keeps a process alive for it
+      if (Date.now() - swept > SWEEP_EVERY_MS) await sweep();
+      if (!(await queue.worthALook(await side.db(), servers))) return undefined;
+      return write(async (trx) => {
+        for (;;) {
+          const row = await queue.next(trx, servers);
+          if (!row) return undefined;
+          const lease = await takeLease(side, trx, { name: leaseName(row.id), holder, ttlMs: leaseMs });
+          if (!lease) continue; // somebody runs it
+          const { fence } = lease;
+          const crashed = numberOrNull(row.run_fence);
+          const fruitless =
+            crashed === null ? row.fruitless : fruitlessAfter(row.fruitless, await hasProgressed(trx, row.id, crashed));
+          await trx.updateTable("tenon_tasks").set({ run_fence: fence, fruitless }).where("id", "=", row.id).execute();
+          const rows = await trx
+            .selectFrom("tenon_task_steps")
+            .select(["step", "result"])
+            .where("task", "=", row.id)
+            .execute();
+          const steps = new Map(rows.map(({ step, result }) => [step, unpack(result) as Json[]])); // record() packed a list
+          return createSqlRun(context, row, { ...recordOf(row), fruitless }, { holder, fence }, steps);
+        }
+      });
+    },
+    onDue: (servers, wake) => wakes.listen(servers.map(dueTopic), wake),
+    onChange: (id, changed) => wakes.listen([changeTopic(id)], changed),
+    async list(filter = {}) {
+      const { server, status, dead, limit = 100 } = filter;
+      let query = visible(await side.db()).selectAll();
+      if (server !== undefined) query = query.where("server", "=", server);
+      if (status !== undefined) query = query.where("status", "=", status);
+      if (dead !== undefined) query = query.where("dead", "=", dead ? 1 : 0);
+      const rows = await query.orderBy("created_at", "desc").orderBy("id").limit(limit).execute();
+      return rows.map(recordOf);
+    },
+    async count(server) {
+      let query = visible(await side.db()).select(({ fn }) => ["status", fn.countAll().as("tasks")]);
+      if (server !== undefined) query = query.where("server", "=", server);
+      const counts = { working: 0, input_required: 0, completed: 0, failed: 0, cancelled: 0 };
+      for (const { status, tasks } of await query.groupBy("status").execute()) counts[status] = Number(tasks);
+      return counts;
+    },
+    async retry(id) {
+      return write(async (trx, tell) => {
+        const row = await lockTask(side, trx, id);
+        if (row?.status !== "failed" || row.dead !== 1 || isGone(row, await side.now(trx))) return false;
+        await trx
+          .updateTable("tenon_tasks")
+          .set({
+            status: "working",
+            dead: 0,
+            fruitless: 0,
+            error: null,
+            status_message: null,
+            updated_at: side.clock(),
+            due_at: side.clock(),
+            job: await queue.push(trx, row),
+          })
+          .where("id", "=", id)
+          .execute();
+        tell({ topic: changeTopic(id), message: id });
+        tell({ topic: dueTopic(row.server), message: id });
+        return true;
+      });
+    },
+    sweep,
+    async close() {
+      wakes.close();
+      await queue.close();
+      await side.close();
+    },
+  };
+}
