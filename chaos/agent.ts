@@ -109,9 +109,9 @@ async function turn(agent: RunnableAgent, { thread, message, plan }: Extract<Req
 async function carryOut(request: Request) {
   const agent = await desk.agent();
   if (request.do === "turn") return turn(agent, request);
-  const { values, next } = await agent.getState({ configurable: { thread_id: request.thread } });
+  const { values, tasks } = await agent.getState({ configurable: { thread_id: request.thread } });
   const open = await openQuestions(agent, request.thread);
-  const status = open.length > 0 ? "paused" : next.length > 0 ? "cut" : "done";
+  const status = open.length > 0 ? "paused" : tasks.length > 0 ? "cut" : "done";
   return { status, told: messagesIn(values).map(toldIn) } as const;
 }
 

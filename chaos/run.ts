@@ -13,14 +13,18 @@ import type { WorldOptions } from "./world.ts";
 /** What a world's process is told, in its environment. */
 const WORLD = "TENON_CHAOS_WORLD";
 
+/** Kinds of faults to leave out, comma-separated: to find the one that something depends on. */
+const WITHOUT = "TENON_CHAOS_WITHOUT";
+
 /** A world in a process of its own, on SQLite with file systems of its own. */
 async function runApart(options: WorldOptions): Promise<Outcome | undefined> {
   const impossible: Record<string, string> = {};
+  for (const kind of (process.env[WITHOUT] ?? "").split(",").filter(Boolean)) impossible[kind] = `${WITHOUT} names it`;
   let command: readonly string[] = [];
   let env: Record<string, string> = {};
   if (options.database === "sqlite") {
     const own = ownMounts();
-    if ("missing" in own) impossible.disk = own.missing;
+    if ("missing" in own) impossible.disk ??= own.missing;
     else ({ command, env } = own);
   }
   const told: WorldOptions = { ...options, impossible };

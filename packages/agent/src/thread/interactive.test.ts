@@ -224,6 +224,41 @@ describe("a run that was cut", () => {
     expect(client.sent).toHaveLength(1);
   });
 
+  it("wherever the saver failed is continued to its end, and each call is made once", async () => {
+    /** Fails at the n-th checkpoint: what the step before it came to is saved already. */
+    class FailingSaver extends MemorySaver {
+      left = Number.POSITIVE_INFINITY;
+      override put(...args: Parameters<MemorySaver["put"]>): ReturnType<MemorySaver["put"]> {
+        this.left -= 1;
+        return this.left === 0 ? Promise.reject(new Error("the database went away")) : super.put(...args);
+      }
+    }
+    let failed = 0;
+    for (let n = 1; failed === n - 1; n += 1) {
+      const client = scriptedClient({ refund });
+      const tools = await mcpTools(client);
+      const checkpointer = new FailingSaver();
+      const agent = createAgent({
+        model: callingModel({ name: "mcp_shop_refund" }),
+        tools,
+        middleware: [mcpMiddleware(), approvals(tools)],
+        checkpointer,
+      });
+      const drive = (input?: string) => runInteractive(agent, input, { threadId: "t", ask: answering });
+      checkpointer.left = n;
+      const first = await drive("go").catch((error: unknown) => error);
+      if (!(first instanceof Error)) break;
+      failed += 1;
+      const { messages } = (await agent.getState({ configurable: { thread_id: "t" } })).values;
+      const result = await drive(messages?.length > 0 ? undefined : "go"); // the very first one kept nothing
+      expect(result.status, `after failure ${n}`).toBe("done");
+      const after = (await agent.getState({ configurable: { thread_id: "t" } })).values.messages;
+      expect(after?.at(-1)?.text, `after failure ${n}`).toBe("done: success=refunded");
+      expect(new Set(client.sent.map(({ meta }) => meta?.[META.idempotencyKey])).size, `after failure ${n}`).toBe(1);
+    }
+    expect(failed).toBeGreaterThan(4);
+  });
+
   it("by a signal that lives as long as the person talks leaves nothing on it after each turn", async () => {
     const { drive } = await setUp({ name: "mcp_shop_echo" });
     const { signal } = new AbortController();
