@@ -94,9 +94,11 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
     const place = placeOf(flags);
     const server = await openDeskServer(name, { place, lang, smsWebhook, issuer, jwks, audience, allowedHosts });
     running.push(server);
-    // first: it says that the process lives while the database is not there yet
-    if (flags.adminPort !== undefined)
-      await server.admin({ port: flags.adminPort, ...(flags.adminHost !== undefined && { host: flags.adminHost }) });
+    if (flags.adminPort !== undefined) {
+      // first: it says that the process lives while the database is not there yet
+      const admin = await server.admin({ port: flags.adminPort, ...(flags.adminHost && { host: flags.adminHost }) });
+      if (!process.send) process.stdout.write(`admin ${admin.url}\n`);
+    }
     const where = { port: flags.port ?? PORTS[name], ...(flags.host !== undefined && { host: flags.host }) };
     const { url, moved } = await listenOn(server, where, flags.anyPort ?? false);
     if (process.send) process.send({ url, moved });

@@ -43,5 +43,7 @@ export type { PageResult } from "./question/pages.ts";
 export { type Answer, type AnswerOf, multi, type Shape } from "./question/question.ts";
 export { openStateKeys } from "./question/seal.ts";
 export { createServer } from "./server.ts";
+export type { TasksOptions, TaskUse, ToolTaskOptions } from "./task/options.ts";
+export type { Working } from "./task/tasks.ts";
 export type { TenonServer } from "./tenon-server.ts";
 export type { WorkerContext, WorkerFunction } from "./worker-entry.ts";

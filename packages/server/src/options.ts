@@ -12,16 +12,17 @@ import {
   text,
   zeroOrMore,
 } from "@tenon/core/internal";
-import type { OutcomeStore } from "@tenon/store";
+import type { Stores } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
 import type { VisibleTags } from "./definition/access.ts";
-import type { ArgumentLimits, UnknownArguments } from "./definition/arguments.ts";
+import { ARGUMENT_LIMITS, type ArgumentLimits, type UnknownArguments } from "./definition/arguments.ts";
 import type { CacheOptions } from "./definition/cache.ts";
 import type { ScopeHierarchy } from "./definition/scopes.ts";
 import { checkTimeoutMs } from "./definition/time-limit.ts";
 import type { WorkerPoolOptions } from "./handler/workers.ts";
 import type { HttpOptions } from "./http/http.ts";
 import { LEVELS, type LogEntry, type LogLevel } from "./log.ts";
+import { TASKS_OPTIONS, type TasksOptions } from "./task/options.ts";
 
 /** What `createServer` takes. */
 export interface ServerOptions<Lifespan = undefined> {
@@ -50,10 +51,13 @@ export interface ServerOptions<Lifespan = undefined> {
   /** Milliseconds the answer to `ctx.elicitUrl` waits for the page's report before the person is asked again. Default 20,000. */
   pageWaitMs?: number;
   /**
-   * Remembers which questions were answered and with what outcome, and idempotent calls. Default: in memory, bounded, for this
-   * process. Who made it closes it.
+   * Everything that outlives a request, as `openSqlite`, `openPostgres` or `openMemory` of `@tenon/store` open it: which questions
+   * were answered and with what outcome, idempotent calls, tasks, and word of changes between processes. Default: in memory, bounded,
+   * for this process. Who opened it closes it.
    */
-  store?: OutcomeStore;
+  store?: Stores;
+  /** How tools with `task` are run and kept. */
+  tasks?: TasksOptions;
   /** Whether, or how many, other processes serve the same: needs a shared `store` and the same `stateKeys`. Default false. */
   replicas?: boolean | number;
   /** Bytes of a call's journal up to which it travels with the client; larger ones go to the store. Default 64 KiB. */
@@ -103,6 +107,14 @@ const tokenVerifier: OptionCheck = (auth) => {
   );
 };
 
+const stores: OptionCheck = (store) => {
+  if (isRecord(store) && ["outcomes", "tasks", "events"].every((part) => isRecord(store[part]))) return;
+  throw new ConfigError(
+    "createServer: store must be all that openMemory, openSqlite or openPostgres of @tenon/store opened, not a part of it",
+    { code: "store" },
+  );
+};
+
 /** A table of its own for options that are an object. */
 const within =
   <Options>(checks: OptionChecks<Options>, where: string): OptionCheck =>
@@ -118,7 +130,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   exposeErrors: flag,
   // where they are made use of: with what they mean together
   stateKeys: anything,
-  store: anything,
+  store: stores,
   replicas: anything,
   scopeHierarchy: anything,
   cache: anything,
@@ -142,10 +154,8 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   ),
   auth: tokenVerifier,
   unknownArguments: oneOf("strip", "reject"),
-  argumentLimits: within<ArgumentLimits>(
-    { maxDepth: positive("levels"), maxArrayElements: zeroOrMore("elements") },
-    "createServer({ argumentLimits })",
-  ),
+  argumentLimits: within<ArgumentLimits>(ARGUMENT_LIMITS, "createServer({ argumentLimits })"),
+  tasks: within<TasksOptions>(TASKS_OPTIONS, "createServer({ tasks })"),
   timeoutMs: (ms) => checkTimeoutMs(ms as number, "createServer(options)"), // it refuses what is none
   maxResultBytes: positive("bytes"),
   visibleTags: callable,
@@ -164,14 +174,10 @@ export function checkServerOptions(options: Pick<ServerOptions, "name" | "versio
 }
 
 /** A question answered at another replica must be readable there, and must not take effect there a second time. */
-export function checkReplicas(
-  replicas: boolean | number,
-  store: OutcomeStore | undefined,
-  keys: readonly string[],
-): void {
+export function checkReplicas(replicas: boolean | number, store: Stores | undefined, keys: readonly string[]): void {
   if (replicas === false || (typeof replicas === "number" && replicas <= 1)) return;
   const missing = [
-    ...(store?.shared ? [] : ["a store they share, such as openPostgres({ url }).outcomes"]),
+    ...(store?.outcomes.shared ? [] : ["a store they share, such as openPostgres({ url })"]),
     ...(keys.length > 0 ? [] : ["the same stateKeys (or TENON_STATE_KEYS)"]),
   ];
   if (missing.length === 0) return;

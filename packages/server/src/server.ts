@@ -14,7 +14,7 @@ import { createBus } from "./dispatch/notify.ts";
 import { createPaging } from "./dispatch/paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./dispatch/protocol.ts";
 import { createExtensions } from "./extension/extensions.ts";
-import { timelyStore, within } from "./handler/within.ts";
+import { timelyStore, timelyTasks, within } from "./handler/within.ts";
 import { createWorkers } from "./handler/workers.ts";
 import type { AdminListening } from "./http/admin.ts";
 import type { HttpSide } from "./http/http.ts";
@@ -25,6 +25,7 @@ import { checkReplicas, checkServerOptions, type ServerOptions } from "./options
 import { completePage } from "./question/pages.ts";
 import { createSeal } from "./question/seal.ts";
 import { openStdio } from "./stdio/stdio.ts";
+import { createTasks } from "./task/tasks.ts";
 import type { TenonServer } from "./tenon-server.ts";
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
@@ -51,12 +52,14 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   const stateKeys = options.stateKeys ?? process.env.TENON_STATE_KEYS?.split(",").filter(Boolean) ?? [];
   checkReplicas(options.replicas ?? false, options.store, stateKeys);
-  const store = options.store ? timelyStore(options.store) : openMemory().outcomes;
+  const kept = options.store ?? openMemory();
+  const store = options.store ? timelyStore(kept.outcomes) : kept.outcomes;
   const questionTtlMs = options.questionTtlMs ?? WEEK_MS;
   let ready: { value: Lifespan } | undefined;
   let opened: Promise<{ value: Lifespan; close?: () => void | Promise<void> }> | undefined;
   const limits = { ...READING_RULES.limits, ...options.argumentLimits };
-  const bus = createBus(log);
+  const bus = createBus(log, options.store && { bus: options.store.events, server: options.name });
+  const tasks = createTasks(() => service, options.store ? timelyTasks(kept.tasks) : kept.tasks, options.tasks);
   const cacheHints = createCacheHints(options.cache);
   const service: Service = {
     serverName: options.name,
@@ -77,6 +80,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     // the newest key of the ring: replicas that share it accept each other's cursors
     paging: createPaging(cacheHints, options.pageSize, stateKeys[0]),
     notify: bus.notify,
+    tasks,
     log,
     exposeErrors: options.exposeErrors ?? false,
     async lifespan() {
@@ -113,6 +117,12 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     prompt: bus.notify.promptsChanged,
   };
   registry.onChange(({ kind }) => CHANGED[kind]());
+  tasks.watchTools();
+  /** What begins with the first way to serve. */
+  const serve = (): void => {
+    bus.hear();
+    tasks.serve();
+  };
   const { defining, closeMounted } = createDefining<Lifespan>({ home: service, middleware, workers }, () => server);
   const server: TenonServer<Lifespan> = {
     name: options.name,
@@ -126,6 +136,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     // nothing but these: what else the HTTP side may be told is between it and `listen`
     fetch: async (request, { caller, remoteAddress } = {}) => {
       if (caller) checkCaller(caller);
+      serve();
       return (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress });
     },
     async listen(listenOptions = {}) {
@@ -148,6 +159,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         (path, otherwise) => createFastListener({ service, side, identity, path, otherwise }),
         log,
       );
+      serve();
       const close = (graceMs?: number): Promise<void> => {
         closers.delete(close);
         return listening.close(graceMs);
@@ -173,11 +185,13 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         service,
         identityOf(introduction),
       );
+      serve();
       closers.add(stdio.close);
       await stdio.done;
       await stdio.close();
       closers.delete(stdio.close);
     },
+    work: (workOptions = {}) => tasks.work(workOptions),
     completeElicitation: (id, completion = {}) =>
       completePage({ store, ttlMs: service.questionTtlMs, issuers: options.auth?.issuers ?? [] }, id, completion),
     run: (meta, runOptions) => runIfEntry(server, meta, runOptions),
@@ -185,12 +199,14 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       closing ??= (async () => {
         // listeners stop accepting at once; what they still answer and the streams end meanwhile
         const side = await http?.catch(() => undefined); // it failed to open: whoever asked was told
-        await Promise.allSettled([...[...closers].map((close) => close()), side?.close()]);
+        // running tasks are handed back meanwhile
+        await Promise.allSettled([...[...closers].map((close) => close()), side?.close(), tasks.close()]);
+        bus.close();
         await workers.close();
         await closeMounted();
         const value = await opened?.catch(() => undefined); // it failed to open: whoever asked was told
         await value?.close?.();
-        if (!options.store) await store.close();
+        if (!options.store) await kept.close();
         // to the end it says that this server is closing
         await Promise.all(admins.map((admin) => admin.close()));
       })();

@@ -21,6 +21,7 @@ import type { FetchOptions } from "./http/http.ts";
 import type { Listening, ListenOptions } from "./http/listen.ts";
 import type { Middleware } from "./middleware/onion.ts";
 import type { PageResult } from "./question/pages.ts";
+import type { Working } from "./task/tasks.ts";
 
 /** A server: define first, then serve over any number of transports at once. */
 export interface TenonServer<Lifespan = undefined> {
@@ -100,6 +101,14 @@ export interface TenonServer<Lifespan = undefined> {
    * (`--transport http --port 8030`) and options say.
    */
   run(meta: ImportMeta, options?: RunOptions): Promise<void>;
+  /**
+   * Runs tasks of this server without serving it: the processes that serve with `tasks: { concurrency: 0 }` leave them to this one.
+   * Needs a store they share. Keeps the process alive until it is closed.
+   * @param options.concurrency tasks at once. Default: the server's `tasks.concurrency`, else 4
+   * @throws ConfigError `code: "no_tasks"` where no tool has tasks
+   * @example const working = await server.work({ concurrency: 8 }); await working.done;
+   */
+  work(options?: { concurrency?: number }): Promise<Working>;
   /**
    * Reports that the person has done on a page what `ctx.elicitUrl` sent them there for: to be called by the page's back end,
    * here or in any process with the same store.

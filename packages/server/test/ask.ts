@@ -27,6 +27,8 @@ export interface Asking {
   capabilities?: object;
   idempotencyKey?: string;
   signal?: AbortSignal;
+  /** Besides those every request has; modern era only. */
+  headers?: Record<string, string>;
 }
 
 const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
@@ -36,7 +38,7 @@ export async function ask(
   server: Asked,
   method: string,
   params: Record<string, unknown> = {},
-  { caller, era = "modern", capabilities = ABLE, idempotencyKey, signal }: Asking = {},
+  { caller, era = "modern", capabilities = ABLE, idempotencyKey, signal, headers = {} }: Asking = {},
 ): Promise<Reply> {
   const { _meta, ...given } = params;
   const meta = {
@@ -44,7 +46,7 @@ export async function ask(
     ...(idempotencyKey !== undefined && { "dev.tenon/idempotency-key": idempotencyKey }),
     ...(_meta as object), // whatever a test gives, spread
   };
-  const raw = era === "modern" ? modern(method, given, { meta }) : legacy(method, params);
+  const raw = era === "modern" ? modern(method, given, { meta, headers }) : legacy(method, params);
   const { messages, text } = await overFetch(server, raw, { ...(caller && { caller }), ...(signal && { signal }) });
   const reply = (messages as Reply[]).findLast((message) => "result" in message || "error" in message);
   if (!reply) throw new Error(`no response in ${text}`);

@@ -1,11 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type OutcomeStore, openMemory } from "@tenon/store";
+import { type OutcomeStore, openMemory, type Stores } from "@tenon/store";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { type Caller, createServer, type ServerOptions, type TenonServer, ToolError } from "../src/index.ts";
 import { answering, ask, questions, type Reply, said, value } from "./ask.ts";
 
+/** A bundle whose outcomes are these. */
+const kept = (outcomes: OutcomeStore): Stores => ({ ...openMemory(), outcomes });
 const replayed = (answer: Reply): unknown => answer.result?._meta?.["dev.tenon/replayed"];
 const key = (): string => randomBytes(32).toString("base64url");
 const caller = (subject: string): Caller => ({ subject, scopes: [], claims: {} });
@@ -171,8 +173,8 @@ describe("a store", () => {
         if (claim.state === "yours") takers.push(name);
         return claim;
       };
-    const slow = make({ stateKeys, store: { ...store, renew: async () => false, claim: telling("slow") } });
-    const quick = make({ stateKeys, store: { ...store, claim: telling("quick") } });
+    const slow = make({ stateKeys, store: kept({ ...store, renew: async () => false, claim: telling("slow") }) });
+    const quick = make({ stateKeys, store: kept({ ...store, claim: telling("quick") }) });
     let open: () => void = () => undefined;
     gate = new Promise((resolve) => {
       open = resolve;
@@ -195,7 +197,7 @@ describe("a store", () => {
       ...store,
       claim: (request) => (down ? Promise.reject(new Error("password=hunter2")) : store.claim(request)),
     };
-    const one = make({ store: flaky });
+    const one = make({ store: kept(flaky) });
     const asked = await ask(one, "tools/call", pay);
     down = true;
     const failed = await ask(one, "tools/call", { ...pay, ...answering(asked, yes) });
@@ -213,7 +215,7 @@ describe("a store", () => {
       ...store,
       begin: (lease) => (down ? Promise.reject(new Error("password=hunter2")) : store.begin(lease)),
     };
-    const one = make({ store: flaky });
+    const one = make({ store: kept(flaky) });
     const asked = await ask(one, "tools/call", pay);
     const attempts = [
       () => ask(one, "tools/call", { ...pay, ...answering(asked, yes) }),
@@ -272,7 +274,7 @@ describe("a question whose time is over", () => {
     const store = openMemory().outcomes;
     const lost = { from: false };
     const one = make({
-      store: { ...store, getBlob: (id) => (lost.from ? Promise.resolve(undefined) : store.getBlob(id)) },
+      store: kept({ ...store, getBlob: (id) => (lost.from ? Promise.resolve(undefined) : store.getBlob(id)) }),
     });
     const asked = await ask(one, "tools/call", { name: "big" });
     expect(said(await ask(one, "tools/call", { name: "big", ...answering(asked, yes) }))).toBe("100000 accept");
@@ -314,11 +316,11 @@ describe("states", () => {
   it("open under an old key of the ring, and are expired, not tampered, under none", async () => {
     const [old, fresh] = [key(), key()];
     const store = openMemory().outcomes;
-    const asked = await ask(make({ stateKeys: [old], store }), "tools/call", pay);
+    const asked = await ask(make({ stateKeys: [old], store: kept(store) }), "tools/call", pay);
     const retry = { ...pay, ...answering(asked, yes) };
-    const rotated = await ask(make({ stateKeys: [fresh, old], store }), "tools/call", retry);
+    const rotated = await ask(make({ stateKeys: [fresh, old], store: kept(store) }), "tools/call", retry);
     expect(JSON.parse(said(rotated))).toMatchObject({ paid: 5 });
-    const gone = await ask(make({ stateKeys: [fresh], store }), "tools/call", retry);
+    const gone = await ask(make({ stateKeys: [fresh], store: kept(store) }), "tools/call", retry);
     expect(gone.error?.data?.reason).toBe("expired");
   });
   it("are refused when cut, changed, or brought by another caller", async () => {
@@ -337,23 +339,21 @@ describe("states", () => {
   it("stay small for a large journal, which lies in the store; a lost one is expired", async () => {
     const store = openMemory().outcomes;
     const stateKeys = [key()];
-    const asked = await ask(make({ stateKeys, store }), "tools/call", { name: "big" });
+    const asked = await ask(make({ stateKeys, store: kept(store) }), "tools/call", { name: "big" });
     expect(String(asked.result?.requestState).length).toBeLessThan(1_000);
     const retry = { name: "big", ...answering(asked, yes) };
-    expect(said(await ask(make({ stateKeys, store }), "tools/call", retry))).toBe("100000 accept");
-    const lost = await ask(make({ stateKeys, store: openMemory().outcomes }), "tools/call", retry);
+    expect(said(await ask(make({ stateKeys, store: kept(store) }), "tools/call", retry))).toBe("100000 accept");
+    const lost = await ask(make({ stateKeys, store: openMemory() }), "tools/call", retry);
     expect(lost.error).toMatchObject({ code: -32602, data: { reason: "expired" } });
   });
   it("need a shared store and shared keys when there are replicas", () => {
     const shared: OutcomeStore = { ...openMemory().outcomes, shared: true };
     expect(() => make({ replicas: 3 })).toThrow(
-      "a store they share, such as openPostgres({ url }).outcomes and the same stateKeys",
+      "a store they share, such as openPostgres({ url }) and the same stateKeys",
     );
-    expect(() => make({ replicas: true, store: shared })).toThrow("replicas need the same stateKeys");
-    expect(() => make({ replicas: true, store: openMemory().outcomes, stateKeys: [key()] })).toThrow(
-      "a store they share",
-    );
-    expect(make({ replicas: true, store: shared, stateKeys: [key()] }).name).toBe("once");
+    expect(() => make({ replicas: true, store: kept(shared) })).toThrow("replicas need the same stateKeys");
+    expect(() => make({ replicas: true, store: openMemory(), stateKeys: [key()] })).toThrow("a store they share");
+    expect(make({ replicas: true, store: kept(shared), stateKeys: [key()] }).name).toBe("once");
     expect(make({ replicas: 1 }).name).toBe("once");
   });
 });

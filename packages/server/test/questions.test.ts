@@ -406,7 +406,7 @@ describe("a client that cannot be asked", () => {
     await client.close();
   });
   it("may come back able: the refusal does not consume the answered question", async () => {
-    const store = openMemory().outcomes;
+    const store = openMemory();
     const two = make({ store });
     two.tool("two", {}, async (_, ctx) => {
       await ctx.elicit("One?", z.string());

@@ -40,7 +40,7 @@ export function modern(
   params: Record<string, unknown> = {},
   { headers = {}, meta = {}, message = {} }: { headers?: Record<string, string>; meta?: object; message?: object } = {},
 ): Raw {
-  const name = typeof params.name === "string" ? params.name : params.uri;
+  const name = [params.name, params.uri, params.taskId].find((given) => typeof given === "string");
   return {
     headers: {
       "content-type": "application/json",

@@ -21,7 +21,7 @@ const key = (byte: string): string => Buffer.alloc(32, byte).toString("base64url
 const done: string[] = [];
 
 function serverOf(name: string, keys: string[]): TenonServer {
-  const store = openSqlite({ path }).outcomes;
+  const store = openSqlite({ path });
   const server = createServer({ name, version: "1", stateKeys: keys, store, replicas: true, logSink: () => undefined });
   const record = (what: string) => (): string => {
     done.push(`${name} ${what}`);

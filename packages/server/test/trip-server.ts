@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import type { OutcomeStore } from "@tenon/store";
+import type { Stores } from "@tenon/store";
 import { openSqlite } from "@tenon/store/sqlite";
 import { trip } from "./trip.ts";
 
@@ -11,11 +11,11 @@ import { trip } from "./trip.ts";
 const [transport, folder = "."] = process.argv.slice(2);
 const leaseMs = 600;
 
-async function openStore(): Promise<OutcomeStore> {
+async function openStore(): Promise<Stores> {
   const { TRIP_DATABASE_URL: url, TRIP_SCHEMA: schema } = process.env;
-  if (url === undefined || schema === undefined) return openSqlite({ path: `${folder}/outcomes.db`, leaseMs }).outcomes;
+  if (url === undefined || schema === undefined) return openSqlite({ path: `${folder}/outcomes.db`, leaseMs });
   const { openPostgres } = await import("@tenon/store/postgres");
-  return openPostgres({ url, schema, leaseMs }).outcomes;
+  return openPostgres({ url, schema, leaseMs });
 }
 
 /** What a framework does around `server.fetch`: a web request in, a web response out. */

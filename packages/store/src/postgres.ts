@@ -3,6 +3,8 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
+import { createAudit } from "./audit/audit-store.ts";
+import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createEventBus } from "./event/bus.ts";
 import { createPostgresSignals } from "./event/postgres-signals.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
@@ -30,6 +32,8 @@ export interface PostgresOptions {
 /** Any number that nobody else locks: the first bytes of "tenon". */
 const MIGRATION_LOCK = 0x74656e6f;
 
+/** Milliseconds a transaction that holds a lock may do nothing. */
+const IDLE_MS = 10_000;
 /** Milliseconds since 1970; no part of one, as `Date.now()` has none. */
 const CLOCK = sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`;
 
@@ -98,6 +102,13 @@ function connect(options: PostgresOptions): () => SqlSide {
     },
     clock: () => CLOCK,
     lockRows: true,
+    async lock(trx, name) {
+      // the database has one room for all locks: the schema keeps its own apart
+      const key = sql`${MIGRATION_LOCK}, hashtext(${`${schema}.${name}`})`;
+      // a process that stands still in the middle must not hold all the others up
+      const limit = sql`set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`;
+      await sql`select ${limit}, pg_advisory_xact_lock(${key})`.execute(trx);
+    },
     signals,
     async close() {
       await signals.close();
@@ -118,10 +129,16 @@ export function openPostgres(options: PostgresOptions): Stores {
   const attach = connect(options);
   const side = attach();
   const events = attach();
+  const audit = attach();
   return bundle({
     outcomes: createSqlOutcomes(attach(), leaseMs),
     leases: createSqlLeases(attach()),
     tasks: createSqlTasks(side, leaseMs, createTableQueue(side)),
     events: createEventBus(events.signals, events.close),
+    audit: createAudit(createSqlAuditTable(audit), {
+      leases: createSqlLeases(attach()),
+      leaseMs,
+      signals: audit.signals,
+    }),
   });
 }

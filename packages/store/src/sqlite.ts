@@ -3,6 +3,8 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect, sql } from "kysely";
+import { createAudit } from "./audit/audit-store.ts";
+import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createEventBus } from "./event/bus.ts";
 import { createLocalSignals } from "./event/signals.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
@@ -84,6 +86,7 @@ function open(path: string, ended: () => void): Attach {
     now: async () => Date.now(),
     clock: () => sql`${Date.now()}`,
     lockRows: false,
+    lock: async () => undefined,
     signals,
     async close() {
       ended();
@@ -113,7 +116,7 @@ function connect(path: string): Attach {
  * @throws ConfigError for an unknown option, a missing path or a time that is not positive
  * @example
  * await using stores = openSqlite({ path: "data/tenon.db" });
- * const server = createServer({ name: "orders", version: "1.0.0", store: stores.outcomes });
+ * const server = createServer({ name: "orders", version: "1.0.0", store: stores });
  */
 export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
@@ -121,10 +124,16 @@ export function openSqlite(options: SqliteOptions): Stores {
   const attach = connect(options.path);
   const side = attach();
   const events = attach();
+  const audit = attach();
   return bundle({
     outcomes: createSqlOutcomes(attach(), leaseMs),
     leases: createSqlLeases(attach()),
     tasks: createSqlTasks(side, leaseMs, createTableQueue(side)),
     events: createEventBus(events.signals, events.close),
+    audit: createAudit(createSqlAuditTable(audit), {
+      leases: createSqlLeases(attach()),
+      leaseMs,
+      signals: audit.signals,
+    }),
   });
 }

@@ -1,5 +1,8 @@
 import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
+import type { AuditStore } from "./audit/audit.ts";
+import { createAudit } from "./audit/audit-store.ts";
+import { createMemoryAuditTable } from "./audit/memory-audit.ts";
 import { createEventBus } from "./event/bus.ts";
 import type { EventBus } from "./event/events.ts";
 import { createLocalSignals } from "./event/signals.ts";
@@ -16,21 +19,25 @@ interface Parts {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly events: EventBus;
+  readonly audit: AuditStore;
 }
 
 /**
- * Everything durable in one place, under one owner: whoever opened it closes it. Its stores are handed to those who need one;
+ * Everything durable in one place, under one owner: whoever opened it closes it. `createServer({ store })` takes all of it; its stores
+ * are handed to those who need one;
  * the `close()` of a single store ends only that store.
  */
 export interface Stores extends AsyncDisposable {
-  /** For `createServer({ store })`: which questions were answered, and how idempotent calls ended. */
+  /** Which questions were answered, and how idempotent calls ended. */
   readonly outcomes: OutcomeStore;
   /** For the agent's `leases`: who works on a thread. */
   readonly leases: LeaseStore;
-  /** For `createServer({ tasks })`: work that outlives the call that began it. */
+  /** Work that outlives the call that began it. */
   readonly tasks: TaskStore;
   /** Word of changes, to whoever listens. */
   readonly events: EventBus;
+  /** For the client's `audit({ sink: stores.audit.sink() })`: what was called, by whom, and what came of it. */
+  readonly audit: AuditStore;
   /** Ends all of them, and the connection they share. */
   close(): Promise<void>;
 }
@@ -63,5 +70,6 @@ export function openMemory(options: MemoryOptions = {}): Stores {
     leases: createMemoryLeases(),
     tasks: createMemoryTasks({ maxTasks, maxBytes, leaseMs }, signals),
     events: createEventBus(signals, async () => undefined),
+    audit: createAudit(createMemoryAuditTable(), { leases: createMemoryLeases(), leaseMs, signals }),
   });
 }

@@ -21,7 +21,7 @@ export function createNotificationServer(options: ServerOptions): TenonServer<{ 
     instructions: own.notification.instructions,
     auth: options.auth,
     stateKeys: stateKeysOf(options.place),
-    store: options.stores.outcomes,
+    store: options.stores,
     replicas: options.place.url !== undefined,
     ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {

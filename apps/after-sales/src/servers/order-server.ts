@@ -65,7 +65,7 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
     auth: options.auth,
     scopeHierarchy: SCOPE_HIERARCHY,
     stateKeys: stateKeysOf(options.place),
-    store: options.stores.outcomes,
+    store: options.stores,
     replicas: options.place.url !== undefined,
     ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {

@@ -6,7 +6,7 @@ import type { AuthSession } from "../auth/types.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { Connection, type ConnectionHooks } from "./connection.ts";
 import { withSignal } from "./deadline.ts";
-import { classify, refusalCode, unreachable } from "./failure.ts";
+import { classify, HANDSHAKE, refusalCode, unreachable } from "./failure.ts";
 import { placeOf } from "./place.ts";
 import type { Verdict } from "./verdicts.ts";
 
@@ -132,10 +132,13 @@ export async function openConnection(
       way = nextWay(error, config, tried);
     }
   }
-  const { error } = classify(last, { server, place, what: "the handshake", session: false });
+  const { error } = classify(last, { server, place, what: HANDSHAKE, session: false });
   if ("command" in config && config.cwd !== undefined && refusalCode(last) === "ENOENT" && !existsSync(config.cwd))
     throw unreachable({ server, place }, `its cwd ${JSON.stringify(config.cwd)} does not exist`, last);
-  if (!(error instanceof ConnectionError) || ["unreachable", "http_error", "redirected"].includes(error.code))
+  if (
+    !(error instanceof ConnectionError) ||
+    ["unreachable", "http_error", "redirected", "session_lost"].includes(error.code)
+  )
     throw error;
   const reason =
     error.code !== "lost"

@@ -18,11 +18,9 @@ import {
 import { type JsonSchema, jsonSchema } from "./json-schema.ts";
 
 const compiled = (schema: Schema | undefined, unknownArguments?: UnknownArguments): CompiledInput =>
-  prepareInput(
-    schema,
-    schema ? jsonSchemaOf(schema, "input", "test") : { type: "object", properties: {} },
+  prepareInput(schema, schema ? jsonSchemaOf(schema, "input", "test") : { type: "object", properties: {} }, {
     unknownArguments,
-  );
+  });
 const read = (
   schema: Schema | undefined,
   given: unknown,

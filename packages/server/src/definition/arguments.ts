@@ -1,5 +1,15 @@
 import { isRecord, type JsonObject, type Schema, type SchemaIssue } from "@tenon/core";
-import { didYouMean, issueMessage, resolvePointer, validate, valueAt, wrongFields } from "@tenon/core/internal";
+import {
+  didYouMean,
+  issueMessage,
+  type OptionChecks,
+  positive,
+  resolvePointer,
+  validate,
+  valueAt,
+  wrongFields,
+  zeroOrMore,
+} from "@tenon/core/internal";
 import { wholeArguments } from "../dispatch/params.ts";
 
 /** What happens to arguments that the schema does not name: left out, or refused with "did you mean". */
@@ -12,6 +22,12 @@ export interface ArgumentLimits {
   /** Elements of one array. Default 10,000. */
   maxArrayElements: number;
 }
+
+/** What the limits may be. */
+export const ARGUMENT_LIMITS = {
+  maxDepth: positive("levels"),
+  maxArrayElements: zeroOrMore("elements"),
+} as const satisfies OptionChecks<ArgumentLimits>;
 
 /** How a server reads arguments. */
 export interface ReadingRules {
@@ -30,23 +46,26 @@ export interface CompiledInput {
   /** Its JSON Schema, as callers see it. */
   readonly json: JsonObject;
   readonly unknownArguments: UnknownArguments | undefined;
+  /** The definition's own limits, in the place of the server's. */
+  readonly limits: Partial<ArgumentLimits> | undefined;
   /** Names the schema's root lists; undefined when it takes any. */
   readonly names: ReadonlySet<string> | undefined;
 }
 
 /**
  * Makes an input ready to be read.
- * @param unknownArguments the definition's own word
+ * @param own the definition's own words
  */
 export function prepareInput(
   schema: Schema | undefined,
   json: JsonObject,
-  unknownArguments: UnknownArguments | undefined,
+  own: { unknownArguments?: UnknownArguments | undefined; argumentLimits?: Partial<ArgumentLimits> | undefined } = {},
 ): CompiledInput {
   const open = json.additionalProperties !== undefined && json.additionalProperties !== false;
   const more = ["patternProperties", "anyOf", "oneOf", "allOf", "$ref", "if"].some((keyword) => keyword in json);
   const names = Object.keys(isRecord(json.properties) ? json.properties : {});
-  return { schema, json, unknownArguments, names: open || more ? undefined : new Set(names) };
+  const { unknownArguments, argumentLimits: limits } = own;
+  return { schema, json, unknownArguments, limits, names: open || more ? undefined : new Set(names) };
 }
 
 /** Fields listed in one refusal; the rest is counted. */

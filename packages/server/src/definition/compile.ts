@@ -8,8 +8,9 @@ import {
 } from "@modelcontextprotocol/server";
 import { ConfigError, type Era, isRecord, type JsonObject, META, type Schema } from "@tenon/core";
 import { checkOptions, jsonSchemaOf } from "@tenon/core/internal";
+import { type CompiledTask, compileTask } from "../task/options.ts";
 import { type Access, compileAccess, type Viewer } from "./access.ts";
-import { type CompiledInput, prepareInput } from "./arguments.ts";
+import { ARGUMENT_LIMITS, type CompiledInput, prepareInput } from "./arguments.ts";
 import { type CacheHint, checkHint } from "./cache.ts";
 import type { Completers } from "./completion.ts";
 import type { AboutOptions, NoInput, PromptOptions, ResourceOptions, Run, ToolOptions } from "./definitions.ts";
@@ -42,6 +43,8 @@ export interface CompiledTool extends Compiled {
   readonly output: Schema | undefined;
   /** Calls with the same idempotency key are one call. */
   readonly idempotent: boolean;
+  /** How its calls become tasks; undefined: never. */
+  readonly task: CompiledTask | undefined;
   readonly listing: Readonly<Record<Era, Tool>>;
 }
 /** A resource, or a template of them, ready to be listed and read. */
@@ -82,6 +85,8 @@ export const TOOL_OPTIONS = [
   "annotations",
   "idempotent",
   "unknownArguments",
+  "argumentLimits",
+  "task",
 ] as const satisfies ReadonlyArray<keyof ToolOptions>;
 const RESOURCE = [
   ...ABOUT,
@@ -117,10 +122,9 @@ function withObjectRoot(json: JsonObject): JsonObject | undefined {
 function compileInput(
   where: string,
   input: AnySchema | NoInput,
-  rest: Pick<ToolOptions, "unknownArguments">,
+  own: Pick<ToolOptions, "unknownArguments" | "argumentLimits">,
 ): CompiledInput {
-  const { unknownArguments } = rest;
-  if (input === undefined) return prepareInput(undefined, { type: "object", properties: {} }, unknownArguments);
+  if (input === undefined) return prepareInput(undefined, { type: "object", properties: {} }, own);
   const schema = toSchema(input, `${where}: input`);
   const said = jsonSchemaOf(schema, "input", `${where}: input`);
   const json = withObjectRoot(said);
@@ -130,7 +134,7 @@ function compileInput(
       { code: "schema" },
     );
   }
-  return prepareInput(schema, json, unknownArguments);
+  return prepareInput(schema, json, own);
 }
 
 function checkIcons(where: string, icons: AboutOptions["icons"] = []): void {
@@ -167,13 +171,17 @@ export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf
   const where = `tool ${name}`;
   checkName("Tool", name);
   checkOptions(options, [...TOOL_OPTIONS, "worker"], where);
+  if (options.argumentLimits) checkOptions(options.argumentLimits, ARGUMENT_LIMITS, `${where}: argumentLimits`);
   const input = compileInput(where, options.input, options);
   readParamHeaders(input.json, `${where}: input`);
   const output = options.output && toSchema(options.output, `${where}: output`);
   const outputJson = output && jsonSchemaOf(output, "output", `${where}: output`);
+  const task = compileTask(where, options.task);
+  const { _meta, ...said } = about(where, options);
   const shared = {
     name,
-    ...about(where, options),
+    ...said,
+    ...((_meta || task) && { _meta: { ..._meta, ...(task && { [META.task]: task.use }) } }),
     inputSchema: input.json as Tool["inputSchema"], // its root is an object: compileInput checked
     ...(options.annotations && { annotations: options.annotations }),
   };
@@ -186,6 +194,7 @@ export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf
     input,
     output,
     idempotent: options.idempotent ?? false,
+    task,
     listing: { modern: listing("modern"), legacy: listing("legacy") },
     access: compileAccess(where, options, tagsOf),
     timeoutMs: options.timeoutMs,

@@ -1,8 +1,9 @@
 import type { CallToolResult, Icon, Resource, ToolAnnotations } from "@modelcontextprotocol/server";
 import type { Infer, Schema } from "@tenon/core";
 import type { ToolContext } from "../handler/context.ts";
+import type { TaskUse, ToolTaskOptions } from "../task/options.ts";
 import type { AccessOptions } from "./access.ts";
-import type { UnknownArguments } from "./arguments.ts";
+import type { ArgumentLimits, UnknownArguments } from "./arguments.ts";
 import type { CacheHint } from "./cache.ts";
 import type { Completers } from "./completion.ts";
 import type { Content } from "./content.ts";
@@ -56,6 +57,14 @@ export interface ToolOptions<
    * server's `unknownArguments`. Looks at the first level; what lies deeper is the schema's business.
    */
   unknownArguments?: UnknownArguments;
+  /** Limits of one call's arguments, where they differ from the server's `argumentLimits`. */
+  argumentLimits?: Partial<ArgumentLimits>;
+  /**
+   * Makes calls tasks (2026-07-28, tasks extension): the caller gets a handle at once, and the function runs on whatever becomes of
+   * the request, the process and the machine. `"optional"` for clients that declare the extension, while every other gets the
+   * plain call; `"required"` for every call. Default `"never"`.
+   */
+  task?: TaskUse | ToolTaskOptions;
 }
 
 /** What a tool says about itself whose function runs in a worker thread. */

@@ -1,5 +1,5 @@
 import type { CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult } from "@modelcontextprotocol/server";
-import { type Era, isRecord, type Schema, TenonError } from "@tenon/core";
+import { type Era, isRecord, type Json, type Schema, TenonError } from "@tenon/core";
 import { describeIssues, toJson, validate } from "@tenon/core/internal";
 import { ToolError } from "../errors.ts";
 import { blockProblem, contentsProblem, isCallToolResult, isContent } from "./content.ts";
@@ -65,6 +65,11 @@ async function checkOutput(name: string, output: Schema, value: unknown): Promis
     `Tool ${name} returned a value that does not match its output schema: ${describeIssues(checked.issues)}`,
     { code: "output_mismatch" },
   );
+}
+
+/** A failed call as the model reads it. */
+export function failedCall(text: string, data?: Json): CallToolResult {
+  return { content: [{ type: "text", text }], ...(isRecord(data) && { structuredContent: data }), isError: true };
 }
 
 /** A wire result the author built: checked, and its structured content held to the declared output. */

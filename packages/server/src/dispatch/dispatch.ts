@@ -1,14 +1,8 @@
-import {
-  type CallToolResult,
-  ProtocolError,
-  ProtocolErrorCode,
-  ResourceNotFoundError,
-  type Result,
-} from "@modelcontextprotocol/server";
-import { isRecord, type Json } from "@tenon/core";
+import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, type Result } from "@modelcontextprotocol/server";
+import { isRecord } from "@tenon/core";
 import { didYouMean, toJson } from "@tenon/core/internal";
 import { demandScopes, listedNames } from "../definition/access.ts";
-import { readArguments } from "../definition/arguments.ts";
+import { type CompiledInput, type ReadingRules, readArguments } from "../definition/arguments.ts";
 import type { CacheHints } from "../definition/cache.ts";
 import { within } from "../definition/mount.ts";
 import {
@@ -19,15 +13,18 @@ import {
   type Lists,
   unprefixedUri,
 } from "../definition/registry.ts";
-import { promptResult, resourceResult, toolResult } from "../definition/result.ts";
+import { failedCall, promptResult, resourceResult, toolResult } from "../definition/result.ts";
 import { errorData, ToolError } from "../errors.ts";
 import type { Extensions } from "../extension/extensions.ts";
 import type { Exchange } from "../handler/context.ts";
 import { describeFailure, runHandler } from "../handler/handler.ts";
+import type { Journal } from "../handler/journal.ts";
 import { createMiddlewareClock } from "../middleware/clock.ts";
 import { runOnion } from "../middleware/onion.ts";
 import { requestOf } from "../middleware/request.ts";
 import type { Keeping } from "../question/rounds.ts";
+import type { Tasks } from "../task/tasks.ts";
+import { declaresTasks, missingTasks } from "../task/wire.ts";
 import { noteLeftOut } from "./left-out.ts";
 import type { Notifier } from "./notify.ts";
 import type { ListMethod, Paging } from "./paging.ts";
@@ -45,6 +42,7 @@ export interface Service extends Home, Keeping {
   readonly paging: Paging;
   readonly cacheHints: CacheHints;
   readonly notify: Notifier;
+  readonly tasks: Tasks;
 }
 
 /** The methods a server answers itself; everything else is the protocol layer's business. */
@@ -68,16 +66,16 @@ function unknownName(kind: string, name: unknown, known: Iterable<string>): Prot
   return invalid(`Unknown ${kind} ${JSON.stringify(name)}${near ? `; did you mean "${near}"?` : ""}`);
 }
 
-/** A failed call as the model reads it. */
-function failedCall(text: string, data?: Json): CallToolResult {
-  return { content: [{ type: "text", text }], ...(isRecord(data) && { structuredContent: data }), isError: true };
-}
-
 /** A tool or prompt that was called: what it is, its name for callers, and its arguments as its schema read them. */
 interface Called<T> {
   readonly item: T;
   readonly name: string;
   readonly read: Awaited<ReturnType<typeof readArguments>>;
+}
+
+/** How the arguments of a definition are read: by its server's rules, within its own limits. */
+export function readingFor({ reading }: Pick<Service, "reading">, { input }: { input: CompiledInput }): ReadingRules {
+  return input.limits ? { ...reading, limits: { ...reading.limits, ...input.limits } } : reading;
 }
 
 /**
@@ -102,7 +100,7 @@ async function find<T extends CompiledTool | CompiledPrompt>(
   if (mounted) {
     return { answered: await dispatch(within(service, mounted), method, { ...params, name: mounted.name }, exchange) };
   }
-  const read = await readArguments(item.input, params.arguments, service.reading);
+  const read = await readArguments(item.input, params.arguments, readingFor(service, item));
   if (!("problem" in read)) noteLeftOut(service.log, `${kind} ${name}`, item.input, params.arguments);
   return { item, name, read };
 }
@@ -111,10 +109,23 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
   const found = await find(service, "tools/call", service.registry.tools, params, exchange);
   if ("answered" in found) return found.answered;
   const { item: tool, name, read } = found;
-  if ("problem" in read) return failedCall(`Invalid arguments for ${name}: ${read.problem}`);
-  const { idempotent } = tool;
   const what = `Tool ${name}`;
-  const about = { what, timeoutMs: tool.timeoutMs, idempotent };
+  // the extension belongs to 2026-07-28: whoever declares it elsewhere could not ask for the task
+  const task = tool.task && exchange.era === "modern" && declaresTasks(exchange.client) ? tool.task : undefined;
+  if (!task && tool.task?.use === "required") throw missingTasks(what);
+  if ("problem" in read) return failedCall(`Invalid arguments for ${name}: ${read.problem}`);
+  const begin =
+    task &&
+    ((journal?: Journal) => service.tasks.create({ tool: name, task, args: params.arguments, exchange, journal }));
+  // a state is of a call that was none
+  if (begin && task.start === "call" && exchange.requestState === undefined) return begin();
+  const idempotent = tool.idempotent || task !== undefined;
+  const about = {
+    what,
+    timeoutMs: tool.timeoutMs,
+    idempotent,
+    startTask: task?.start === "handler" ? begin : undefined,
+  };
   const target = { method: "tools/call", name, args: params.arguments ?? {}, ...about } as const;
   // the arguments were checked by the tool's schema
   return runHandler(dispatch, service, exchange, target, (ctx) => tool.run(read.args as never, ctx), {

@@ -44,8 +44,13 @@ export const MAX_WATCHED = 1_000;
 /** Characters of their addresses together: they are held for as long as the client stays. */
 export const MAX_WATCHED_CHARS = 64 * 1024;
 
+/** Tasks that one stream may follow: each is looked at now and then. */
+const MAX_FOLLOWED = 100;
+
 /** Whether a stream may watch these; what is no list of texts is for the protocol layer to refuse. */
 function mayWatch(filter: unknown): boolean {
+  const ids: unknown = isRecord(filter) ? filter.taskIds : undefined;
+  if (ids !== undefined && !(Array.isArray(ids) && ids.length <= MAX_FOLLOWED && ids.every(isText))) return false;
   const uris: unknown = isRecord(filter) ? filter.resourceSubscriptions : undefined;
   if (!Array.isArray(uris)) return true;
   const chars = uris.reduce((sum: number, uri: unknown) => sum + (typeof uri === "string" ? uri.length : 0), 0);
@@ -90,7 +95,7 @@ const OTHERS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
       params: {
         notifications: {
           fits: mayWatch,
-          expected: `at most ${MAX_WATCHED} resourceSubscriptions with ${MAX_WATCHED_CHARS} characters together`,
+          expected: `at most ${MAX_WATCHED} resourceSubscriptions with ${MAX_WATCHED_CHARS} characters together, and taskIds that are at most ${MAX_FOLLOWED} texts`,
         },
       },
     },

@@ -151,7 +151,7 @@ export interface ToolContext<Lifespan = unknown> {
   getPrompt(name: string, args?: Readonly<Record<string, string>>): Promise<readonly PromptMessage[]>;
   /**
    * Reports progress. Values that do not grow are dropped, bursts are thinned to the newest, and nothing is sent when the
-   * caller did not ask for progress.
+   * caller did not ask for progress. In a task it is kept with it: clients see it whenever they look.
    * @param done so far, in any unit
    * @param total in the same unit, where it is known
    */
@@ -161,8 +161,20 @@ export interface ToolContext<Lifespan = unknown> {
    * payload travels as `{ msg, extra }`.
    */
   readonly log: ContextLog;
-  /** Fires when the client cancels or disconnects, the server closes, or the handler's `timeoutMs` is over. */
+  /**
+   * Fires when the client cancels or disconnects, the server closes, or the handler's `timeoutMs` is over. In a task: when it is
+   * cancelled or its time is over, and when this process stops, so that another run continues it.
+   */
   readonly signal: AbortSignal;
+  /** The task this run belongs to; undefined in a call that is none. */
+  readonly task: { readonly id: string } | undefined;
+  /**
+   * Makes the call a task from here on, for tools with `task: { use, start: "handler" }`: its client gets the handle, and the
+   * handler runs again from the top in the background, with what was answered and done before. Does nothing in a task, and where
+   * the client does not know tasks.
+   * @example const answer = await ctx.elicit("Which month?", Month); await ctx.startTask();
+   */
+  startTask(): Promise<void>;
   /** Who calls, by a verified token; undefined where the server has no `auth`, and on stdio. */
   readonly caller: Caller | undefined;
   /** What the client says of itself: for display and capability checks, never for security. */
@@ -177,9 +189,12 @@ export interface ToolContext<Lifespan = unknown> {
   readonly meta: Readonly<Record<string, unknown>>;
   /** Set by callers that may send the same intended effect twice; record it with the effect. */
   readonly idempotencyKey: string | undefined;
-  /** HTTP headers of the request, without credentials where there is a `caller` or the server has `auth`; undefined on stdio. */
+  /**
+   * HTTP headers of the request, without credentials where there is a `caller` or the server has `auth`; undefined on stdio. A
+   * task has none of them: its request is over.
+   */
   readonly headers: Headers | undefined;
-  /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket). */
+  /** Where the request came from, past `http.trustedProxies`; undefined on stdio and where nobody knows (a unix socket, a task). */
   readonly remoteAddress: string | undefined;
   /** What the server's `lifespan` opened. */
   readonly lifespan: Lifespan;

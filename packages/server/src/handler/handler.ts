@@ -6,8 +6,10 @@ import { maskFailure, ToolError } from "../errors.ts";
 import { createAsking, type LinearContext } from "../question/asking.ts";
 import { createPages, type Pages } from "../question/pages.ts";
 import { answerOnce, type Target, type Wire } from "../question/rounds.ts";
-import type { Exchange } from "./context.ts";
+import type { Exchange, ToolContext } from "./context.ts";
 import { createInnerReading } from "./inner.ts";
+import type { Journal } from "./journal.ts";
+import type { Linear } from "./linear.ts";
 import { progressReporter, RequestContext } from "./request-context.ts";
 
 /** What may be said to a caller about `error`; everything else goes to the log under a reference. */
@@ -18,10 +20,60 @@ export function describeFailure(service: Service, exchange: Exchange, what: stri
   return maskFailure(service.log, what, error, service.exposeErrors, exchange.signal.aborted ? "info" : "error");
 }
 
+/** What the context of a run is made of besides its request and its journal. */
+export interface RunAbout {
+  /** Of the tool, prompt or resource. */
+  readonly name: string;
+  readonly lifespan: unknown;
+  readonly progress: ToolContext["progress"];
+  /** The signal the handler sees. */
+  signal(): AbortSignal;
+  readonly task: ToolContext["task"];
+  readonly startTask: ToolContext["startTask"];
+}
+
 /**
- * Runs a handler as a linear function with its context, for as long as it may take, and flushes what it reported last.
+ * The context of one run of a handler. What it may ask is made when it asks: most never do.
  * @param answer the dispatcher, for what the handler asks of its own server
  */
+export function contextFor(
+  answer: typeof dispatch,
+  service: Service,
+  exchange: Exchange,
+  about: RunAbout,
+  linear: Linear,
+  journal: () => Journal,
+): ToolContext {
+  const asking = (): LinearContext => {
+    let made: Pages | undefined;
+    const pages = (): Pages => {
+      made ??= createPages({
+        store: service.store,
+        ids: journal().urls,
+        caller: exchange.caller,
+        ttlMs: service.questionTtlMs,
+        waitMs: service.pageWaitMs,
+        signal: about.signal(),
+        onCompleted: async (elicitationId) => {
+          // 2026-07-28 has no such message: there the client's own retry finds out
+          if (exchange.era === "modern") return;
+          await exchange.notify("notifications/elicitation/complete", { elicitationId }).catch(() => undefined);
+        },
+      });
+      return made;
+    };
+    return createAsking(linear, { era: exchange.era, capabilities: exchange.client.capabilities, pages });
+  };
+  return new RequestContext(exchange, asking, {
+    ...about,
+    log: service.log,
+    notify: service.notify,
+    inner: () => createInnerReading(answer, service, exchange),
+    isOpen: linear.isOpen,
+  });
+}
+
+/** Runs a handler as a linear function with its context, for as long as it may take, and flushes what it reported last. */
 export async function runHandler<T>(
   answer: typeof dispatch,
   service: Service,
@@ -31,7 +83,12 @@ export async function runHandler<T>(
   wire: Wire<T>,
 ): Promise<Result> {
   const limit = new TimeLimit(target.what, target.timeoutMs ?? service.timeoutMs, service.log);
-  let progress: ReturnType<typeof progressReporter> | undefined;
+  let reporter: ReturnType<typeof progressReporter> | undefined;
+  const progress: ToolContext["progress"] = (...report) => {
+    reporter ??= progressReporter(exchange);
+    return reporter.report(...report);
+  };
+  const signal = (): AbortSignal => limit.signal(exchange.signal);
   try {
     const lifespan = await service.lifespan();
     return await answerOnce(
@@ -39,41 +96,9 @@ export async function runHandler<T>(
       exchange,
       { ...target, limit },
       (linear, journal) => {
-        // made when the handler asks: most never do
-        const asking = (): LinearContext => {
-          let made: Pages | undefined;
-          const pages = (): Pages => {
-            made ??= createPages({
-              store: service.store,
-              ids: journal().urls,
-              caller: exchange.caller,
-              ttlMs: service.questionTtlMs,
-              waitMs: service.pageWaitMs,
-              signal: limit.signal(exchange.signal),
-              onCompleted: async (elicitationId) => {
-                // 2026-07-28 has no such message: there the client's own retry finds out
-                if (exchange.era === "modern") return;
-                await exchange.notify("notifications/elicitation/complete", { elicitationId }).catch(() => undefined);
-              },
-            });
-            return made;
-          };
-          return createAsking(linear, { era: exchange.era, capabilities: exchange.client.capabilities, pages });
-        };
-        const context = new RequestContext(exchange, asking, {
-          lifespan,
-          log: service.log,
-          name: target.name,
-          notify: service.notify,
-          inner: () => createInnerReading(answer, service, exchange),
-          progress: (...report) => {
-            progress ??= progressReporter(exchange);
-            return progress.report(...report);
-          },
-          signal: () => limit.signal(exchange.signal),
-          isOpen: linear.isOpen,
-        });
-        return handler(context as never); // each handler declared its own lifespan type
+        const startTask = async (): Promise<void> => (target.startTask ? linear.leave() : undefined);
+        const about = { name: target.name, lifespan, progress, signal, task: undefined, startTask };
+        return handler(contextFor(answer, service, exchange, about, linear, journal) as never); // each handler declared its own lifespan type
       },
       wire,
     );
@@ -82,6 +107,6 @@ export async function runHandler<T>(
     // not the handler's failure but ours: the lifespan did not open, the store cannot be reached
     throw new ProtocolError(ProtocolErrorCode.InternalError, describeFailure(service, exchange, target.name, error));
   } finally {
-    if (progress) await progress.flush();
+    if (reporter) await reporter.flush();
   }
 }

@@ -21,6 +21,8 @@ export interface Question<A> {
 
 /** Keeps finished steps of the round outside this process, so that a crash does not repeat them. */
 export interface Recorder {
+  /** @throws when nothing may take effect any more: the round was stopped from outside */
+  check?(): void;
   /** Before the first step of the round has an effect. */
   begin(): Promise<void>;
   record(step: string, result: Json): Promise<void>;
@@ -42,6 +44,8 @@ export type Ended<T> =
   | { readonly failed: unknown }
   /** The client cannot be asked: this answer is about the client, not about the call. */
   | { readonly refused: unknown }
+  /** The handler asked for the call to go on elsewhere; the journal is ready for whoever continues it. */
+  | { readonly left: true }
   /** The recorder failed before anything had an effect: the same round may be tried again. */
   | { readonly unrecorded: unknown }
   /** Questions wait; the journal is ready for the next round. `consumed` says whether the answers of this round count. */
@@ -51,6 +55,8 @@ export type Ended<T> =
 export interface Linear {
   ask<A>(prepare: () => Question<A>): Promise<A>;
   step<T>(key: string, fn: (idempotencyKey: string) => T | Promise<T>): Promise<T>;
+  /** Ends the round: the call goes on elsewhere, with what it has answered and done. */
+  leave(): Promise<never>;
   /** False as soon as the round was answered: a handler that runs on must not be heard any more. */
   isOpen(): boolean;
 }
@@ -96,6 +102,7 @@ export async function runLinear<T>(
   const linear: Linear = {
     ask: (prepare) => opened().ask(prepare),
     step: (key, fn) => opened().step(key, fn),
+    leave: () => opened().leave(),
     isOpen: () => !call.over,
   };
   try {

@@ -37,6 +37,8 @@ export function createLoop(round: Round, call: { over: boolean }, leaveBehind: (
   const reading = new Set<Promise<unknown>>();
   let begun: Promise<void> | undefined;
   let suspended = false;
+  /** The handler wants the call to go on elsewhere. */
+  let leaving = false;
   let refused: { error: unknown } | undefined;
   let unrecorded: { error: unknown } | undefined;
   /** A mistake of the handler's author, which nobody should be asked about first. */
@@ -145,12 +147,35 @@ export function createLoop(round: Round, call: { over: boolean }, leaveBehind: (
       usedSteps.delete(key); // nothing was recorded: the handler may try the step again
       if (!(error instanceof Suspension) || !asks.has(error)) throw error;
       mistake ??= new ConfigError(
-        `ctx.step: the function of "${key}" asks a question, so it would run again when the answer comes; ` +
-          "ask before the step and hand the answer in",
+        `ctx.step: the function of "${key}" asks a question or starts a task, so it would run again afterwards; ` +
+          "do that before the step and hand the answer in",
         { code: "step_asks", data: { key } },
       );
       throw mistake;
     }
+  }
+
+  /** The answers of a round count together or not at all: no effect may follow one of them while another is wrong. */
+  async function allAnswered(): Promise<void> {
+    if (journal.asked.size === 0) return;
+    await Promise.resolve();
+    await settled(reading);
+    if (complete && unanswered.size === 0) return;
+    // the question without an answer may be reached a moment after this step; reaching it suspends the round
+    const timer = setTimeout(suspend, REACH_MS);
+    await suspension;
+    clearTimeout(timer);
+    throw new Suspension([...unanswered].join(", "));
+  }
+
+  async function leave(): Promise<never> {
+    checkOpen("ctx.startTask()");
+    await allAnswered();
+    leaving = true;
+    suspend();
+    const leaves = new Suspension("ctx.startTask()");
+    asks.add(leaves);
+    throw leaves;
   }
 
   async function step<V>(key: string, fn: (idempotencyKey: string) => V | Promise<V>): Promise<V> {
@@ -164,18 +189,8 @@ export function createLoop(round: Round, call: { over: boolean }, leaveBehind: (
     usedSteps.add(key);
     const recorded = journal.steps.get(key);
     if (recorded) return recorded[0] as V; // recorded by the same step: the same type after JSON
-    if (journal.asked.size > 0) {
-      // the answers of a round count together or not at all: no effect may follow one of them while another is wrong
-      await Promise.resolve();
-      await settled(reading);
-      if (!complete || unanswered.size > 0) {
-        // the question without an answer may be reached a moment after this step; reaching it suspends the round
-        const timer = setTimeout(suspend, REACH_MS);
-        await suspension;
-        clearTimeout(timer);
-        throw new Suspension([...unanswered].join(", "));
-      }
-    }
+    await allAnswered();
+    recorder?.check?.();
     if (recorder) {
       begun ??= recorder.begin().catch((error: unknown) => {
         unrecorded = { error };
@@ -213,6 +228,13 @@ export function createLoop(round: Round, call: { over: boolean }, leaveBehind: (
       }
       return { questions: new Map([...questions].map(([key, { request }]) => [key, request])), consumed };
     }
+    if (leaving) {
+      if (mistake) return { failed: mistake };
+      for (const [key, answered] of valid) journal.answers.set(key, answered);
+      journal.asked = new Map();
+      journal.given = new Map();
+      return { left: true };
+    }
     if (suspended) {
       const missing = [...journal.asked.keys()].filter((key) => !answers.has(key));
       return {
@@ -228,6 +250,7 @@ export function createLoop(round: Round, call: { over: boolean }, leaveBehind: (
   return {
     ask: (prepare) => track(running, ask(prepare)),
     step: (key, fn) => track(running, step(key, fn)),
+    leave: () => track(running, leave()),
     end,
   };
 }

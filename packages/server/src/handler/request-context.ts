@@ -56,6 +56,8 @@ export interface ContextParts<Lifespan> {
   inner(): InnerReading;
   /** The signal the handler sees; asked once, when it looks. */
   signal(): AbortSignal;
+  task: ToolContext["task"];
+  startTask: ToolContext["startTask"];
   /** False once the call was answered: what a handler left behind reports goes nowhere. */
   isOpen(): boolean;
 }
@@ -72,6 +74,8 @@ function loggable(data: unknown): Json {
 /** The context of one run of a handler; what most handlers never look at is made when it is asked for. */
 export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   readonly progress: ToolContext["progress"];
+  readonly task: ToolContext["task"];
+  readonly startTask: ToolContext["startTask"];
   readonly caller: Caller | undefined;
   readonly client: ClientDescription;
   readonly era: Era;
@@ -92,6 +96,8 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
     this.progress = async (...report) => {
       if (parts.isOpen()) await parts.progress(...report);
     };
+    this.task = parts.task;
+    this.startTask = parts.startTask;
     this.caller = exchange.caller;
     this.client = exchange.client;
     this.era = exchange.era;

@@ -1,5 +1,5 @@
 import { ConnectionError } from "@tenon/core";
-import type { OutcomeStore } from "@tenon/store";
+import type { OutcomeStore, TaskRun, TaskStore } from "@tenon/store";
 import { deadline } from "./deadlines.ts";
 
 /** Milliseconds one operation of a store may take: a database that hangs must not hang whoever needs it. */
@@ -13,17 +13,22 @@ export function within<T>(ms: number, work: Promise<T>, late: () => Error): Prom
   });
 }
 
+/** Ends what a store does after so many milliseconds. */
+const limiter =
+  (ms: number) =>
+  <T>(what: string, work: Promise<T>): Promise<T> =>
+    within(ms, work, () => {
+      const message = `the store did not answer ${what} within ${ms} ms; look at its database`;
+      return new ConnectionError(message, { code: "store_timeout", retryable: true, maybeExecuted: true });
+    });
+
 /**
  * A store whose operations end. One that was given up may still have been carried out, as with a connection that breaks: whoever
  * repeats the call finds out by the record.
  * @param ms for each operation
  */
 export function timelyStore(store: OutcomeStore, ms: number = STORE_MS): OutcomeStore {
-  const limited = <T>(what: string, work: Promise<T>): Promise<T> =>
-    within(ms, work, () => {
-      const message = `the store did not answer ${what} within ${ms} ms; look at its database`;
-      return new ConnectionError(message, { code: "store_timeout", retryable: true, maybeExecuted: true });
-    });
+  const limited = limiter(ms);
   return {
     shared: store.shared,
     leaseMs: store.leaseMs,
@@ -36,6 +41,44 @@ export function timelyStore(store: OutcomeStore, ms: number = STORE_MS): Outcome
     putBlob: (id, text, ttlMs) => limited("putBlob", store.putBlob(id, text, ttlMs)),
     getBlob: (id) => limited("getBlob", store.getBlob(id)),
     sweep: () => store.sweep(),
+    close: () => store.close(),
+  };
+}
+
+/** The same for tasks, and for the runs that are taken from it. */
+export function timelyTasks(store: TaskStore, ms: number = STORE_MS): TaskStore {
+  const limited = limiter(ms);
+  const timely = (run: TaskRun): TaskRun => ({
+    task: run.task,
+    steps: run.steps,
+    journal: run.journal,
+    answers: run.answers,
+    fence: run.fence,
+    renew: () => limited("renew", run.renew()),
+    record: (step, result) => limited("record", run.record(step, result)),
+    report: (about) => limited("report", run.report(about)),
+    ask: (questions, journal) => limited("ask", run.ask(questions, journal)),
+    finish: (end) => limited("finish", run.finish(end)),
+    again: (delayMs, statusMessage) => limited("again", run.again(delayMs, statusMessage)),
+    release: () => limited("release", run.release()),
+  });
+  return {
+    shared: store.shared,
+    leaseMs: store.leaseMs,
+    create: (task) => limited("create", store.create(task)),
+    find: (id) => limited("find", store.find(id)),
+    answer: (id, answers) => limited("answer", store.answer(id, answers)),
+    cancel: (id) => limited("cancel", store.cancel(id)),
+    async take(servers, holder) {
+      const run = await limited("take", store.take(servers, holder));
+      return run && timely(run);
+    },
+    onDue: (servers, wake) => store.onDue(servers, wake),
+    onChange: (id, changed) => store.onChange(id, changed),
+    list: (filter) => limited("list", store.list(filter)),
+    count: (server) => limited("count", store.count(server)),
+    retry: (id) => limited("retry", store.retry(id)),
+    sweep: () => limited("sweep", store.sweep()),
     close: () => store.close(),
   };
 }

@@ -40,10 +40,8 @@ describe("the admin port", () => {
   it("says what is missing while the store or what the lifespan opens does not answer, and that the process lives", async () => {
     const stores = openMemory();
     let away = true;
-    const store = {
-      ...stores.outcomes,
-      getBlob: () => (away ? Promise.reject(new Error("refused at 10.0.0.7")) : Promise.resolve(undefined)),
-    };
+    const getBlob = () => (away ? Promise.reject(new Error("refused at 10.0.0.7")) : Promise.resolve(undefined));
+    const store = { ...stores, outcomes: { ...stores.outcomes, getBlob } };
     let opens = 0;
     const lifespan = async () => {
       opens += 1;
@@ -60,7 +58,8 @@ describe("the admin port", () => {
 
   it("asks a store that hangs once for all probes, and does not hang with it", async () => {
     const getBlob = vi.fn(() => new Promise<undefined>(() => undefined));
-    const { ask } = await administered({ store: { ...openMemory().outcomes, getBlob } });
+    const stores = openMemory();
+    const { ask } = await administered({ store: { ...stores, outcomes: { ...stores.outcomes, getBlob } } });
     const answers = await Promise.all([ask("/readyz"), ask("/readyz"), ask("/readyz")]);
     expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
     expect(getBlob).toHaveBeenCalledTimes(1);

@@ -24,12 +24,15 @@ import { type Refusal, readMessage } from "../dispatch/params.ts";
 import { createLastingProtocol, createProtocol, exists, type Introduction } from "../dispatch/protocol.ts";
 import { createShares, withoutHidden } from "../dispatch/subscriptions.ts";
 import type { Caller } from "../handler/context.ts";
+import { taskIdsOf } from "../task/feed.ts";
+import { declaresTasks, missingTasks } from "../task/wire.ts";
 import { MAX_BODY_BYTES, parseBody, REQUEST_TIMEOUT_MS, readText } from "./body.ts";
 import { preflight, readableBy } from "./cors.ts";
 import { endingWith } from "./ending.ts";
 import { noteRemoteAddress } from "./remote-address.ts";
 import { scopesOf } from "./scope-check.ts";
 import { LegacySessions, notFound, SESSION_LIMITS, type SessionLimits, type SessionRequest } from "./sessions.ts";
+import { createTaskStreams } from "./task-stream.ts";
 
 /** Who may reach the endpoint over HTTP, and how much of it. */
 export interface HttpOptions {
@@ -169,6 +172,7 @@ export function createHttpSide(
   );
   const answering = new Set<Promise<unknown>>();
   const shares = createShares(MAX_LISTENING);
+  const taskStreams = createTaskStreams();
   let closed = false;
   const knownScopes = (): ReadonlySet<string> => {
     const { requiredScopes = [], scopesSupported = [] } = verifier ?? {};
@@ -269,12 +273,24 @@ export function createHttpSide(
     const params = isRecord(body.params) ? body.params : {};
     const { authenticated } = service;
     const viewer = viewerOf({ caller, era: "modern", headers, authenticated, body, params });
+    const ids = service.tasks.offered() ? taskIdsOf(body) : undefined;
     let atEnd = giveBack;
     try {
+      if (ids && !declaresTasks(viewer.client)) {
+        const { code, message, data } = missingTasks("News of tasks");
+        return Response.json({ jsonrpc: "2.0", id: body.id, error: { code, message, data } }, { status: 400 });
+      }
+      if (ids && taskStreams.alone >= MAX_SUBSCRIPTIONS) {
+        const error = { code: -32603, message: "Subscription limit reached" };
+        return Response.json({ jsonrpc: "2.0", id: body.id, error });
+      }
+      const feed = ids && (await service.tasks.feed(ids, caller));
       const response = await send(withoutHidden(service, body, viewer));
       if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
       atEnd = undefined; // it is the stream's now
-      return whileValid(response, admitted, giveBack);
+      // a request by now: the protocol layer answered it with a stream
+      const stream = feed ? taskStreams.add(response, feed, body.id as string | number) : response;
+      return whileValid(stream, admitted, giveBack);
     } finally {
       atEnd?.();
     }
@@ -367,6 +383,7 @@ export function createHttpSide(
         await Promise.race([Promise.allSettled(answering), late]);
         clearTimeout(timer);
       }
+      taskStreams.close();
       await Promise.allSettled([modern.close(), sessions.close()]);
     },
   };

@@ -6,7 +6,7 @@ import {
   ProtocolErrorCode,
   type Result,
 } from "@modelcontextprotocol/server";
-import { type Json, type JsonObject, META } from "@tenon/core";
+import { ConfigError, type Json, type JsonObject, META } from "@tenon/core";
 import { digest, toJson } from "@tenon/core/internal";
 import { type Claim, claimOrWait, type Lease, LeaseLostError, type OutcomeStore } from "@tenon/store";
 import { identityOfCaller } from "../auth/caller.ts";
@@ -42,6 +42,8 @@ export interface Target {
   readonly idempotent?: boolean | undefined;
   /** How long one run of its handler may take, so that no retry waits for ever for one that never ends. */
   readonly limit?: RoundLimit | undefined;
+  /** Makes the call a task when its handler asks for it; undefined where it cannot become one. */
+  readonly startTask?: ((journal: Journal) => Promise<Result>) | undefined;
 }
 
 /** How the end of a handler becomes the wire's result. */
@@ -81,7 +83,8 @@ function answersOf(journal: Journal, responses: Readonly<Record<string, unknown>
   return answers;
 }
 
-function idempotencyKeyOf(exchange: Exchange): string | undefined {
+/** @throws ProtocolError -32602 for a key that is none */
+export function idempotencyKeyOf(exchange: Exchange): string | undefined {
   const key = exchange.meta[META.idempotencyKey];
   if (key === undefined || (typeof key === "string" && key !== "" && key.length <= LONGEST_KEY)) return key;
   throw new ProtocolError(
@@ -117,6 +120,7 @@ interface Call<T> {
   readonly handler: (linear: Linear, journal: () => Journal) => T | Promise<T>;
   readonly wire: Wire<T>;
   readonly limit: RoundLimit | undefined;
+  readonly startTask: Target["startTask"];
 }
 
 const keptMs = ({ questionTtlMs }: Keeping): number => questionTtlMs + CLOCK_MARGIN_MS;
@@ -161,7 +165,7 @@ export async function answerOnce<T>(
   const principal = identityOfCaller(exchange.caller); // of one caller, states and keys are nothing to another
   const { serverName } = keeping;
   const binding = [principal, serverName, target.method, target.name, target.args];
-  const call: Call<T> = { keeping, exchange, binding, handler, wire, limit: target.limit };
+  const call: Call<T> = { keeping, exchange, binding, handler, wire, limit: target.limit, startTask: target.startTask };
   if (exchange.requestState !== undefined) return answerRetry(call, exchange.requestState);
   const key = target.idempotent ? idempotencyKeyOf(exchange) : undefined;
   if (key !== undefined) {
@@ -216,7 +220,7 @@ const firstRound = (journal: Journal): RoundStart => ({ id: undefined, journal, 
 
 /** @param claim the right to record what this round does; undefined where nobody may come for it again */
 async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours | undefined): Promise<Result> {
-  const { keeping, exchange, binding, handler, wire, limit } = call;
+  const { keeping, exchange, binding, handler, wire, limit, startTask } = call;
   for (const [step, result] of Object.entries(claim?.progress ?? {})) {
     start().journal.steps.set(step, result as unknown as StepResult); // recorded below
   }
@@ -259,6 +263,12 @@ async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours 
         requestState: await closeState(keeping, journal, binding, id),
       });
       if (claim) await (ended.consumed ? keep({ result: toJson(result) }) : letGo());
+      return result;
+    }
+    if ("left" in ended) {
+      if (!startTask) throw new ConfigError("this call cannot become a task", { code: "start_task" });
+      const result = await startTask(start().journal);
+      if (claim) await keep({ result: toJson(result) });
       return result;
     }
     // whoever stopped listening did not get this failure, which may be no more than that they stopped

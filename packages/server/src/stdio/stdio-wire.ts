@@ -1,8 +1,10 @@
 import { PassThrough, type Writable } from "node:stream";
 import { isJSONRPCRequest, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import type { Service } from "../dispatch/dispatch.ts";
 import { readMessage } from "../dispatch/params.ts";
 import type { LineAnswerer } from "../fast/stdio.ts";
+import { createTaskListens, type TaskListens } from "./task-listens.ts";
 
 /** Longer lines go straight to the protocol layer. */
 const MAX_SHORT_BYTES = 1024 * 1024;
@@ -39,6 +41,7 @@ export class StdioWire implements Transport {
   readonly #input = new PassThrough();
   readonly #inner: StdioServerTransport;
   readonly #answerer: LineAnswerer;
+  readonly #listens: TaskListens;
   /** The beginning of a line whose end has not come. */
   #parts: Buffer[] = [];
   #size = 0;
@@ -49,8 +52,14 @@ export class StdioWire implements Transport {
   readonly #asked = new Set<string | number>();
   readonly #waiting = new Set<() => void>();
 
-  constructor(stdout: Writable, answerer: LineAnswerer) {
+  /** @param service what subscriptions tell of besides what the protocol layer knows */
+  constructor(stdout: Writable, answerer: LineAnswerer, service: Pick<Service, "tasks" | "log">) {
     this.#answerer = answerer;
+    const failed = (error: unknown): void => this.onerror?.(error as Error); // streams fail with errors
+    this.#listens = createTaskListens(service, {
+      send: (message) => void this.#inner.send(message).catch(failed),
+      pass: (message) => this.onmessage?.(message),
+    });
     process.stdin.on("data", this.#split);
     this.#inner = new StdioServerTransport(this.#input, stdout);
     this.ended = new Promise((resolve) => {
@@ -72,7 +81,8 @@ export class StdioWire implements Transport {
     return this.#inner.start();
   }
 
-  async send(message: JSONRPCMessage): Promise<void> {
+  async send(given: JSONRPCMessage): Promise<void> {
+    const message = this.#listens.outgoing(given);
     if (isJSONRPCRequest(message)) this.#asked.add(message.id);
     try {
       await this.#inner.send(message);
@@ -89,6 +99,7 @@ export class StdioWire implements Transport {
   async close(): Promise<void> {
     process.stdin.off("data", this.#split).pause();
     this.#answerer.close();
+    this.#listens.close();
     await this.#inner.close();
   }
 
@@ -171,6 +182,7 @@ export class StdioWire implements Transport {
       return;
     }
     const { message } = read;
+    if (this.#listens.take(message)) return;
     // a subscription is open by design: nobody waits for its end
     if (isJSONRPCRequest(message) && message.method !== "subscriptions/listen") this.#running.add(message.id);
     if (!("method" in message) && message.id !== undefined) this.#asked.delete(message.id);

@@ -63,7 +63,7 @@ export function openStdio(
 ): { done: Promise<void>; close(): Promise<void> } {
   const { log } = service;
   const { stdout, restore } = guardStdout(log);
-  const wire = new StdioWire(stdout, createLineAnswerer(service, identity, stdout));
+  const wire = new StdioWire(stdout, createLineAnswerer(service, identity, stdout), service);
   const handle = serveStdio(({ era }) => create(era), {
     transport: wire,
     onerror: (error) => log("warning", "stdio", { error }),

@@ -22,6 +22,21 @@ export interface Tables {
   tenon_outcome_parts: { key: string; name: string; value: string };
   tenon_blobs: { id: string; body: string; expires_at: Big };
   tenon_leases: { name: string; holder: string; fence: Big; expires_at: Big };
+  tenon_audit: {
+    seq: Big;
+    at: string;
+    kind: string;
+    call_id: string;
+    pass: number;
+    server: string | null;
+    tool: string | null;
+    thread_id: string | null;
+    data: string;
+    previous: string;
+    hash: string;
+  };
+  tenon_audit_head: { id: number; seq: Big; hash: string };
+  tenon_audit_open: { call_id: string; pass: number; seq: Big; writer: string };
   tenon_tasks: {
     id: string;
     server: string;
@@ -68,6 +83,8 @@ export interface SqlSide {
   clock(): RawBuilder<number>;
   /** Whether a row that is read to be written must be locked (`for update`); SQLite has locked the file already. */
   readonly lockRows: boolean;
+  /** Waits until no other transaction has this lock, and has it until the end of this one; SQLite has locked the file already. */
+  lock(trx: Queries, name: string): Promise<void>;
   /** Word of changes to whoever uses the database. */
   readonly signals: Signals;
   close(): Promise<void>;
