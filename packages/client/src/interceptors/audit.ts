@@ -166,7 +166,9 @@ export function audit(options: AuditOptions): AnyInterceptor {
     };
     try {
       const outcome = await next(request);
-      await finish(!isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
+      // a task that was only started: whoever follows it writes down how it ended
+      const begun = isToolResult(outcome) && outcome.task !== undefined;
+      await finish(begun ? "suspended" : !isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
       return outcome;
     } catch (error) {
       if (isSuspension(error)) await finish("suspended");

@@ -67,7 +67,8 @@ export function log(options: LogOptions = {}): AnyInterceptor {
     };
     try {
       const outcome = await next(request);
-      done(!isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
+      const begun = isToolResult(outcome) && outcome.task !== undefined;
+      done(begun ? "suspended" : !isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
       return outcome;
     } catch (error) {
       if (isSuspension(error)) done("suspended");
