@@ -16,6 +16,14 @@ export type Request = { readonly id: number; readonly thread: string } & (
       readonly plan: Plan;
     }
   | { readonly do: "read" }
+  | {
+      /** Refunds many orders as a task: begins it, or follows the one that was begun. */
+      readonly do: "task";
+      readonly orders: readonly string[];
+      readonly tag: string;
+      /** Where somebody has seen it. */
+      readonly task?: string;
+    }
 );
 
 /** A message of a thread. */
@@ -44,5 +52,7 @@ export type ThreadStatus = "done" | "paused" | "cut";
 /** What an agent process says. */
 export type Said =
   | { readonly event: "asked"; readonly thread: string; readonly asked: Asked; readonly answered: boolean }
+  /** A task was accepted. */
+  | { readonly event: "accepted"; readonly thread: string; readonly task: string }
   | { readonly event: "done"; readonly id: number; readonly status: ThreadStatus; readonly told: readonly Told[] }
   | { readonly event: "failed"; readonly id: number; readonly error: SerializedError };

@@ -1,7 +1,9 @@
 /** The desk's agent as a process of its own that is told what to do over IPC. Started by the chaos harness. */
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { openQuestions, type Question, type RunnableAgent, resolveModel, runInteractive } from "@tenon/agent";
-import { isRecord, serializeError } from "@tenon/core";
+import { createClient, renderText, type ToolCallOutcome } from "@tenon/client";
+import { bearer } from "@tenon/client/auth";
+import { isRecord, META, serializeError } from "@tenon/core";
 import { openSigningKey } from "@tenon/server/development";
 import { openDesk } from "../apps/after-sales/src/agent/desk.ts";
 import { openThreads } from "../apps/after-sales/src/agent/threads.ts";
@@ -26,13 +28,24 @@ process.on("disconnect", () => process.exit(0)); // the harness is gone
 
 const threads = await openThreads(place);
 const key = await openSigningKey(signingKeyPath(place.directory));
+const tokens = tokensFor(urls, {}, key);
 const desk = openDesk({
   urls,
-  tokens: tokensFor(urls, {}, key),
+  tokens,
   user,
   model: await resolveModel("offline", { offline: offlineRules("zh") }),
   threads,
   texts: textsFor("zh"),
+});
+
+/** A program that begins tasks and keeps their ids, beside the desk. */
+const own = createClient({
+  servers: {
+    order: {
+      url: urls.order,
+      auth: bearer(() => tokens.order?.(user.userId) ?? Promise.reject(new Error("no token"))),
+    },
+  },
 });
 
 /** What a person who follows the plan says to a question; undefined where they leave it open. */
@@ -106,7 +119,36 @@ async function turn(agent: RunnableAgent, { thread, message, plan }: Extract<Req
   return { status: result.status, told: messagesIn(result.values).map(toldIn) };
 }
 
+async function task({ thread, orders, tag, task: known }: Extract<Request, { do: "task" }>) {
+  let id = known;
+  let outcome: ToolCallOutcome | undefined;
+  if (id === undefined) {
+    const args = { order_ids: orders, reason: tag };
+    // whoever died before it knew the id begins the same task again
+    const started = await own.tasks.start("order", "batch_refund", args, { meta: { [META.idempotencyKey]: tag } });
+    if (started.id === undefined) outcome = started.result;
+    else {
+      id = started.id;
+      send({ event: "accepted", thread, task: id });
+    }
+  }
+  if (id !== undefined) outcome = await own.tasks.resume("order", id, { tool: "batch_refund" });
+  if (!outcome) throw new Error("a task without an outcome");
+  const told: Told = {
+    kind: "tool",
+    id: id ?? "",
+    callId: id ?? "",
+    tool: "mcp_order_batch_refund",
+    text: renderText(outcome.content),
+    failed: outcome.isError,
+    structured: outcome.structured ?? null,
+    error: null,
+  };
+  return { status: "done", told: [told] } as const;
+}
+
 async function carryOut(request: Request) {
+  if (request.do === "task") return task(request);
   const agent = await desk.agent();
   if (request.do === "turn") return turn(agent, request);
   const { values, tasks } = await agent.getState({ configurable: { thread_id: request.thread } });
@@ -122,7 +164,7 @@ process.on("message", (request: Request) => {
   );
 });
 process.on("SIGTERM", () => {
-  const ended = Promise.allSettled([desk.close(), threads.close()]);
+  const ended = Promise.allSettled([desk.close(), own.close(), threads.close()]);
   ended.then(() => process.exit(0));
 });
 send({ ready: true });

@@ -15,6 +15,8 @@ export interface Program {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: Clock | undefined;
+  /** What it prints when it is ready, where it says so in no other way. */
+  readonly readyLine?: string;
   /** Milliseconds until it is started again after its death. */
   pauseMs(): number;
   onMessage?(message: Record<string, unknown>): void;
@@ -79,6 +81,7 @@ export function createChildren(folder: string): Children {
       for (const stream of [own.stdout, own.stderr]) {
         stream?.setEncoding("utf8").on("data", (text: string) => {
           words = (words + text).slice(-2_000);
+          if (program.readyLine !== undefined && words.includes(program.readyLine)) ready = true;
           log.write(text);
         });
       }

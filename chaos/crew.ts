@@ -13,7 +13,12 @@ export interface Done {
 /** The process died, or lost its voice, before it answered: whether it did the work is not known. */
 export class AgentGoneError extends Error {}
 
-type Work = { readonly do: "read" } | Omit<Extract<Request, { do: "turn" }>, "id" | "thread">;
+/** One of them, whichever. */
+type Without<T, Keys extends PropertyKey> = T extends unknown ? Omit<T, Keys> : never;
+type Work = Without<Request, "id" | "thread">;
+
+/** What an agent tells while it works. */
+export type News = Extract<Said, { event: "asked" | "accepted" }>;
 
 /** The agent processes, and who asks them. */
 export interface Crew {
@@ -34,11 +39,7 @@ export interface Crew {
 const SILENT_MS = 120_000;
 
 /** @param slots read anew for each request: the processes are started after their crew */
-export function createCrew(
-  slots: () => readonly Slot[],
-  random: Random,
-  onAsked: (said: Extract<Said, { event: "asked" }>) => void,
-): Crew {
+export function createCrew(slots: () => readonly Slot[], random: Random, onNews: (news: News) => void): Crew {
   interface Open {
     readonly agent: string;
     resolve(done: Done): void;
@@ -81,7 +82,7 @@ export function createCrew(
 
   return {
     hear(said) {
-      if (said.event === "asked") onAsked(said);
+      if (said.event === "asked" || said.event === "accepted") onNews(said);
       else if (said.event === "done") open.get(said.id)?.resolve({ status: said.status, told: said.told });
       else if (said.event === "failed") open.get(said.id)?.reject(deserializeError(said.error));
     },

@@ -33,7 +33,7 @@ const REFUNDS = "select order_id, amount, reason from refunds";
 const MESSAGES = "select content, status from sms_outbox";
 
 /** The files that the desk keeps on one machine, where they exist. */
-const FILES = ["orders.sqlite", "threads.sqlite", "leases.sqlite", "tenon.sqlite"];
+const FILES = ["orders.sqlite", "threads.sqlite", "leases.sqlite", "servers.sqlite", "audit.sqlite"];
 
 /** @param data folder of the files */
 export function sqliteLedger(data: string): Ledger {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { codeOf } from "@tenon/core";
-import { AgentGoneError, type Crew, type Done } from "./crew.ts";
+import { AgentGoneError, type Crew, type Done, type News } from "./crew.ts";
 import type { Story } from "./stories.ts";
 
 /** How a story went. */
@@ -10,12 +10,16 @@ export interface Course {
   readonly seen: Done[];
   /** Codes of the errors that agents reported instead. */
   readonly errors: string[];
+  /** The task it began, as soon as it was seen. */
+  task?: string;
   ended: boolean;
 }
 
 /** People who talk with the agents at the same time. */
 export interface Load {
   readonly courses: readonly Course[];
+  /** Takes down what an agent tells while it works. */
+  hear(news: News): void;
   /** The next turn is given to two agents at once. */
   raceNext(): void;
   /** Begins no more stories; those that left a question open come back now. */
@@ -39,7 +43,15 @@ export function startLoad(crew: Crew, next: () => Story | undefined, people: num
 
   async function turn(course: Course, plan: Story["plan"]): Promise<Done | undefined> {
     const { story } = course;
-    const work = { do: "turn", message: story.message, plan } as const;
+    const work =
+      story.kind === "task"
+        ? ({
+            do: "task",
+            orders: story.orders.map(({ id }) => id),
+            tag: story.tag,
+            ...(course.task !== undefined && { task: course.task }),
+          } as const)
+        : ({ do: "turn", message: story.message, plan } as const);
     try {
       if (!race) return await crew.ask(story.thread, work);
       race = false;
@@ -97,6 +109,11 @@ export function startLoad(crew: Crew, next: () => Story | undefined, people: num
 
   return {
     courses,
+    hear(news) {
+      if (news.event !== "accepted") return;
+      const course = courses.find(({ story }) => story.thread === news.thread);
+      if (course) course.task = news.task;
+    },
     raceNext() {
       race = true;
     },

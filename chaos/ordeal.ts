@@ -2,7 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Told } from "./agent-words.ts";
 import { type Check, checkLedger, checkThreads } from "./checks.ts";
 import { processesOf } from "./children.ts";
-import { type Course, startLoad } from "./load.ts";
+import { checkKept } from "./kept-checks.ts";
+import { type Course, type Load, startLoad } from "./load.ts";
 import { createRandom } from "./random.ts";
 import { type FaultKind, scheduleFaults } from "./schedule.ts";
 import { createTeller, makeOrders } from "./stories.ts";
@@ -47,12 +48,14 @@ export async function runOrdeal(
   const { database, seconds, seed } = options;
   const random = createRandom(seed);
   const questions = new Set<string>();
-  const world = await openWorld(options, random, ({ asked }) => {
-    if (asked.kind === "question") questions.add(asked.id);
+  let load: Load | undefined;
+  const world = await openWorld(options, random, (news) => {
+    if (news.event === "asked" && news.asked.kind === "question") questions.add(news.asked.id);
+    load?.hear(news);
   });
   try {
     const { ledger, crew, slots, relays } = world;
-    const orders = makeOrders(random.fork("orders"), Math.max(400, seconds * 40));
+    const orders = makeOrders(random.fork("orders"), Math.max(2_000, seconds * 80));
     await ledger.stock(orders);
     const weights = { ...WEIGHTS[database] };
     for (const [kind, why] of Object.entries(world.impossible)) {
@@ -63,7 +66,7 @@ export async function runOrdeal(
     const breakable = { processes: names, relays: [...relays.keys()], clocks: names, weights };
     const faults = scheduleFaults(random.fork("faults"), seconds, breakable);
     const teller = createTeller(random.fork("stories"), orders);
-    const load = startLoad(crew, () => teller.next(), PEOPLE);
+    load = startLoad(crew, () => teller.next(), PEOPLE);
     const wreck = startWrecking(faults, { ...world, load }, say);
     await sleep(seconds * 1_000, undefined, { signal });
     load.stop();
@@ -75,8 +78,10 @@ export async function runOrdeal(
     const unended = await load.drain(DRAIN_MS);
     say(`${load.courses.length} conversations, ${unended.length} without an end`);
     const threads = new Map<string, readonly Told[]>();
-    for (const { story, ended } of load.courses) {
-      if (ended) threads.set(story.thread, (await crew.ask(story.thread, { do: "read" })).told);
+    for (const { story, seen, ended } of load.courses) {
+      if (!ended) continue;
+      const last = story.kind === "task" ? seen.at(-1) : await crew.ask(story.thread, { do: "read" });
+      threads.set(story.thread, last?.told ?? []);
     }
     for (const line of trouble(load.courses, threads)) say(line);
     for (const name of await world.stop()) say(`${name} had to be killed`);
@@ -85,14 +90,16 @@ export async function runOrdeal(
     const checks = [
       ...(await checkLedger(evidence)),
       ...checkThreads(evidence, unended),
+      ...(await checkKept(evidence)),
       { name: "no process ends by itself", problems: world.crashes },
       { name: "the database is whole", problems: await ledger.damage() },
     ];
+    const tasks = (await ledger.kept("tenon_tasks")).length;
     const effects = (await ledger.refunds()).length + (await ledger.messages()).length;
     await world.close();
     const left = processesOf(world.folder).map(({ pid, command }) => `${pid} ${command}`);
     checks.push({ name: "no process is left", problems: left });
-    return { checks, kills, effects, questions: questions.size, tasks: 0 };
+    return { checks, kills, effects, questions: questions.size, tasks };
   } finally {
     await world.close();
   }

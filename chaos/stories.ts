@@ -29,6 +29,10 @@ export type StoryKind =
   | "unconfirmed"
   | "later"
   | "batch"
+  /** So many orders that a conversation waits for a task. */
+  | "long"
+  /** A program that begins a task and keeps its id. */
+  | "task"
   | "undelivered"
   | "contended"
   | "message"
@@ -41,6 +45,8 @@ const WEIGHTS: Readonly<Record<StoryKind, number>> = {
   unconfirmed: 10,
   later: 12,
   batch: 12,
+  long: 3,
+  task: 5,
   undelivered: 4,
   contended: 6,
   message: 12,
@@ -49,6 +55,8 @@ const WEIGHTS: Readonly<Record<StoryKind, number>> = {
 
 /** From this amount on the server asks; a batch takes orders up to it. Fen. */
 const LARGE = 50_000;
+/** From so many orders on a batch becomes a task. */
+const TASK_FROM = 101;
 const APPROVE: Plan = { approval: "approve", question: "confirm" };
 
 /** Orders of a shop in which much is sent back. */
@@ -82,6 +90,9 @@ export function createTeller(
         return take("large");
       case "batch":
         return take("small", random.between(3, 12));
+      case "long":
+      case "task":
+        return take("small", random.between(TASK_FROM, 160));
       case "undelivered":
         return take("undelivered");
       case "contended": {
@@ -101,7 +112,7 @@ export function createTeller(
     next() {
       const kind = random.weighted(WEIGHTS);
       const wanted = ordersFor(kind);
-      if (wanted.length === 0 && kind !== "message") return undefined;
+      if (wanted.length === 0 && kind !== "message") return undefined; // sold out
       const n = told.length + 1;
       const tag = `tag-${n}`;
       const ids = wanted.map(({ id }) => id).join("、");

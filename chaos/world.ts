@@ -5,7 +5,7 @@ import type { Said } from "./agent-words.ts";
 import { createChildren, type Slot } from "./children.ts";
 import { type Clock, clocks } from "./clock.ts";
 import { type Cluster, createCluster } from "./cluster.ts";
-import { type Crew, createCrew } from "./crew.ts";
+import { type Crew, createCrew, type News } from "./crew.ts";
 import { type Disk, mountDisk } from "./disk.ts";
 import type { DatabaseName, Sabotage } from "./flags.ts";
 import { type Ledger, postgresLedger, sqliteLedger } from "./ledger.ts";
@@ -49,11 +49,11 @@ const UP_MS = 60_000;
 const AGENTS = ["agent-1", "agent-2", "agent-3"] as const;
 const SCHEMA = "after_sales";
 
-/** @param onAsked hears of each question that a person is asked */
+/** @param onNews hears of each question that a person is asked, and of each task that was accepted */
 export async function openWorld(
   { database, programs, sabotage, ...options }: WorldOptions,
   random: Random,
-  onAsked: (said: Extract<Said, { event: "asked" }>) => void,
+  onNews: (news: News) => void,
 ): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), `tenon-chaos-${database}-`));
   const data = join(folder, "data");
@@ -125,14 +125,21 @@ export async function openWorld(
       url.agents = cluster.url((await relayTo("agents to postgres", () => [created.port])).port);
     }
     const where = ["--data", data, ...(url.servers === undefined ? [] : ["--database", url.servers])];
-    const serve = (which: string): string[] => [programs.desk, "serve", which, "--port", "0", ...where];
+    // on SQLite servers run tasks themselves; on Postgres they leave it to workers
+    const serve = (which: string): string[] => [
+      ...[programs.desk, "serve", which, "--port", "0", ...where],
+      ...(cluster ? ["--no-worker"] : []),
+    ];
 
     await start("order-1", serve("order")).up(UP_MS); // the first one makes the tables
     start("order-2", serve("order"));
     start("notification", serve("notification"));
+    for (const name of cluster ? ["worker-1", "worker-2"] : []) {
+      start(name, [programs.desk, "worker", ...where], { readyLine: "worker is ready" });
+    }
     const ledger = cluster ? postgresLedger(cluster.url(), SCHEMA) : sqliteLedger(data);
 
-    const crew = createCrew(() => AGENTS.flatMap((name) => slots.get(name) ?? []), random.fork("crew"), onAsked);
+    const crew = createCrew(() => AGENTS.flatMap((name) => slots.get(name) ?? []), random.fork("crew"), onNews);
     for (const name of AGENTS) {
       const order = await relayTo(name, portsOf("order-1", "order-2"));
       const notification = await relayTo(`${name} to notification`, portsOf("notification"));
