@@ -76,6 +76,7 @@ function connect(options: PostgresOptions): () => SqlSide {
   }
   const pool = new pg.Pool({ connectionString: url, max: options.maxConnections ?? 10 });
   pool.on("error", () => undefined); // an idle connection ended: the next query opens another, or says why it cannot
+  pool.on("connect", (client) => client.on("error", () => undefined)); // one in the middle of a transaction: its next query says so
   const root = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   const db = root.withSchema(schema);
   let ready: Promise<void> | undefined;
