@@ -73,6 +73,8 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
     throw new Error(String(line).trim());
   },
   "@tenon/server ServerOptions": createServer,
+  "@tenon/server TasksOptions": (given) => serving({ tasks: given }),
+  "@tenon/server ToolTaskOptions": (given: object) => tool({ task: { use: "optional", ...given } } as Wrong),
   "@tenon/server TlsOptions": (given) => server().listen({ port: 0, tls: given }),
   "@tenon/server ToolOptions": tool,
   "@tenon/server WorkerPoolOptions": (given) => serving({ workers: given }),

@@ -37,6 +37,7 @@ import {
 } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./question/peer-requests.ts";
 import { Visits } from "./question/url-refusals.ts";
+import { createClientTasks } from "./task/client-tasks.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
 import type { CallOptions, ReadOptions, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "./types/calls.ts";
@@ -51,6 +52,7 @@ import type {
 import type { Client, ClientOptions } from "./types/client.ts";
 import type { ClientEvents } from "./types/events.ts";
 import type { ServerInfo } from "./types/servers.ts";
+import type { ClientTasks } from "./types/tasks.ts";
 
 const CLOSE_MS = 1_700;
 const CLOSE_POOLS_MS = 200;
@@ -72,6 +74,7 @@ function closedError(): ConnectionError {
 
 class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime, Extra> {
   readonly elicitation: "callback" | "interrupt" | "none";
+  readonly tasks: ClientTasks<Runtime, Extra>;
   readonly #options: ClientOptions<Runtime, Extra>;
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
@@ -118,6 +121,12 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       };
       this.#entries.set(name, { server, tools, cache: new AnswerCache() });
     }
+    this.tasks = createClientTasks<Runtime, Extra>({
+      signal: this.#abort.signal,
+      server: (name) => this.#entry(name).server,
+      context: (name, given) => this.#context(this.#entry(name), given),
+      call: (...call) => this.#call(...call),
+    });
   }
 
   async listTools(...servers: string[]): Promise<readonly CatalogTool[]> {
@@ -154,13 +163,24 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     options: CallOptions<Runtime> = {},
   ): Promise<ToolCallOutcome<Extra>> {
     checkCallOptions(options);
+    return this.#call(server, tool, args, options, {});
+  }
+
+  async #call(
+    server: string,
+    tool: string,
+    args: Record<string, unknown>,
+    options: CallOptions<Runtime>,
+    { starts = false, task }: { readonly starts?: boolean; readonly task?: string },
+  ): Promise<ToolCallOutcome<Extra>> {
     checkName("callTool", tool);
     const entry = this.#entry(server);
     const refused = refuseNoObject(server, tool, args);
     if (refused && this.#options.toolErrors === "throw") throw refused;
     if (refused) return problemResult(refused);
-    const { driver } = options;
-    const context = { ...this.#context(entry, options), tools: entry.tools, gate: this.#gate, driver, given: args };
+    const { driver, task: follow = {} } = options;
+    const own = { tools: entry.tools, gate: this.#gate, driver, given: args, follow, starts };
+    const context = { ...this.#context(entry, options), ...own };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
@@ -178,6 +198,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
           args,
           headers: options.headers ?? {},
           meta: options.meta ?? {},
+          ...(task !== undefined && { task }),
           runtime,
           signal,
           define: (name) => entry.tools.define(name),

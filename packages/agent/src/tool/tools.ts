@@ -5,7 +5,7 @@ import { ConfigError, isRecord, META } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
 import { durableDriver } from "../question/questions.ts";
-import { rethrowParked } from "./checkpoint.ts";
+import { canPause, rethrowParked } from "./checkpoint.ts";
 import { directed } from "./command-checks.ts";
 import { copyToolMessage } from "./commands.ts";
 import { checkToolErrors, resultFailure, type ToolErrors } from "./failures.ts";
@@ -115,6 +115,8 @@ async function callThrough<Context, State>(
   const interrupts = client.elicitation === "interrupt" && id !== undefined;
   // outside a graph nothing tells a repetition from a second wish
   const inGraph = id !== undefined && taskId !== undefined;
+  // a task outlives this process: whoever continues the thread must find it, whoever answers its questions
+  const remembers = interrupts || (entry.task !== undefined && id !== undefined && canPause(config));
   try {
     const key = inGraph ? digest([threadId ?? "-", taskId, id, server, wireName, args]) : undefined;
     const outcome = await client.callTool(server, wireName, args, {
@@ -135,7 +137,7 @@ async function callThrough<Context, State>(
         onProgress: (event) => write({ type: "mcp_progress", ...source, ...event } satisfies McpStreamChunk),
         onLog: (event) => write({ type: "mcp_log", ...source, ...event } satisfies McpStreamChunk),
       }),
-      ...(interrupts && {
+      ...(remembers && {
         driver: durableDriver({
           execution: config,
           callKey,
@@ -144,6 +146,7 @@ async function callThrough<Context, State>(
           tool: wireName,
           signal,
           replay: settings.replay ?? false,
+          interrupts,
         }),
       }),
     });

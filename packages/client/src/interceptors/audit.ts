@@ -1,10 +1,9 @@
 import { ConfigError, ExecutionError, META, messageOf, type SerializedError, serializeError } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
-import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general, noteFactory } from "./general.ts";
+import { endedAs, general, noteFactory } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";
 
 interface EntryBase {
@@ -190,7 +189,7 @@ export function audit(options: AuditOptions): AnyInterceptor {
     started = performance.now();
     try {
       const outcome = await next(request);
-      await finish(!isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
+      await finish(endedAs(outcome));
       return outcome;
     } catch (error) {
       if (isSuspension(error)) await finish("suspended");
