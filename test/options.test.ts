@@ -49,6 +49,10 @@ const multi = (connection: object) => new MultiServerMCPClient({ mcpServers: { s
 
 /** Hands each kind of options, wrong, to whoever takes it. */
 const TAKERS: Record<string, (given: Wrong) => unknown> = {
+  "@tenon/store AuditExportOptions": (given) => openMemory().audit.export(given),
+  "@tenon/store AuditSweepOptions": (given) => openMemory().audit.sweep(given),
+  "@tenon/store AuditTailOptions": (given) => openMemory().audit.tail(given),
+  "@tenon/store AuditVerifyOptions": (given) => openMemory().audit.verify(given),
   "@tenon/store MemoryOptions": openMemory,
   "@tenon/store/sqlite SqliteFileOptions": (given) => openSqliteFile(":memory:", given),
   "@tenon/store/sqlite SqliteOptions": openSqlite,

@@ -1,9 +1,13 @@
+import type { Place } from "./database/place.ts";
 import type { Lang } from "./texts/index.ts";
 
 /** What every command is told. */
 interface CommonFlags {
   /** Absolute path; it can be written. */
   data: string;
+  /** Address of Postgres; left out, everything is in files of `data`. */
+  database?: string;
+  schema?: string;
   lang: Lang;
   smsWebhook?: string;
 }
@@ -27,8 +31,26 @@ export interface DeskFlags extends CommonFlags {
 export interface ServeFlags extends CommonFlags {
   port?: number;
   anyPort?: boolean;
+  host?: string;
+  allowedHost?: readonly string[];
+  adminPort?: number;
+  adminHost?: string;
+  /** False: worker processes run the tasks. */
+  worker?: boolean;
   /** Whose tokens the server takes instead of the desk's own. */
   issuer?: string;
   jwks?: string;
   audience?: string;
 }
+
+/** What `worker` is told. */
+export interface WorkerFlags extends CommonFlags, Pick<ServeFlags, "adminPort" | "adminHost"> {
+  concurrency?: number;
+}
+
+/** Where the commands keep things. */
+export const placeOf = ({ data, database, schema }: CommonFlags): Place => ({
+  directory: data,
+  url: database || undefined,
+  schema,
+});

@@ -1,10 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "@tenon/core";
-import type { DeskFlags, ServeFlags } from "./flags.ts";
+import { type DeskFlags, placeOf, type ServeFlags, type WorkerFlags } from "./flags.ts";
 import { PORTS, SERVER_NAMES, type ServerName } from "./servers/names.ts";
-import { createDeskServer, listenOn } from "./servers/serve.ts";
+import { type DeskServer, listenOn, openDeskServer } from "./servers/serve.ts";
 import { startServers } from "./servers/supervisor.ts";
-import { trustOf } from "./servers/trust.ts";
 import { stopOnSignals } from "./stop.ts";
 import { textsFor } from "./texts/index.ts";
 
@@ -40,7 +39,7 @@ export async function reachServers(flags: DeskFlags, say: (line: string) => void
   }
   const servers = await startServers({
     entry: fileURLToPath(new URL("./main.js", import.meta.url)),
-    dataDirectory: flags.data,
+    place: placeOf(flags),
     lang: flags.lang,
     smsWebhook: flags.smsWebhook,
     inProcess: flags.all ?? false,
@@ -80,10 +79,9 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
   const names = which === "all" ? SERVER_NAMES : SERVER_NAMES.filter((name) => name === which);
   if (names.length === 0)
     throw new ConfigError(`There is no server "${which}"; choose order, notification or all`, { code: "server" });
-  if (names.length > 1 && flags.port !== undefined) {
-    throw new ConfigError("--port names the port of one server; with `all` they listen on 8030 and 8031", {
-      code: "flag",
-    });
+  for (const [flag, given] of Object.entries({ "--port": flags.port, "--admin-port": flags.adminPort })) {
+    if (names.length === 1 || given === undefined) continue;
+    throw new ConfigError(`${flag} names the port of one server; with \`all\` there are two`, { code: "flag" });
   }
   if (names.length > 1 && flags.audience !== undefined) {
     throw new ConfigError("--audience names one server; with `all`, a token for one would open the other", {
@@ -92,20 +90,41 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
   }
   const running = [];
   for (const name of names) {
-    const server = createDeskServer(name, {
-      dataDirectory: flags.data,
-      lang: flags.lang,
-      smsWebhook: flags.smsWebhook,
-      auth: await trustOf(name, flags.data, flags),
-    });
+    const { lang, smsWebhook, issuer, jwks, audience, allowedHost: allowedHosts } = flags;
+    const place = placeOf(flags);
+    const concurrency = flags.worker === false ? 0 : undefined;
+    const trust = { issuer, jwks, audience };
+    const server = await openDeskServer(name, { place, lang, smsWebhook, allowedHosts, concurrency, ...trust });
     running.push(server);
-    const { url, moved } = await listenOn(server, flags.port ?? PORTS[name], flags.anyPort ?? false);
+    await openAdmin(server, flags);
+    const where = { port: flags.port ?? PORTS[name], ...(flags.host !== undefined && { host: flags.host }) };
+    const { url, moved } = await listenOn(server, where, flags.anyPort ?? false);
     if (process.send) process.send({ url, moved });
     else process.stdout.write(`${name} ${url}\n`);
   }
   await aborted(stop.signal);
   setTimeout(() => process.exit(0), CLOSE_MS).unref();
   await Promise.allSettled(running.map((server) => server.close()));
+}
+
+/** The admin port, where one is wanted. First of all: it says that the process lives while the database is not there yet. */
+async function openAdmin(server: DeskServer, flags: Pick<ServeFlags, "adminPort" | "adminHost">): Promise<void> {
+  const { adminPort: port, adminHost: host } = flags;
+  if (port === undefined) return;
+  const { url } = await server.admin({ port, ...(host !== undefined && { host }) });
+  if (!process.send) process.stdout.write(`admin ${url}\n`);
+}
+
+/** `worker`: runs tasks of the order server without serving it, until a signal comes. */
+export async function runWorker(flags: WorkerFlags): Promise<void> {
+  const stop = stopOnSignals();
+  const server = await openDeskServer("order", { place: placeOf(flags), lang: flags.lang });
+  await openAdmin(server, flags);
+  await server.work(flags.concurrency === undefined ? {} : { concurrency: flags.concurrency });
+  process.stdout.write("worker is ready\n");
+  await aborted(stop.signal);
+  setTimeout(() => process.exit(0), CLOSE_MS).unref();
+  await server.close();
 }
 
 /** Waits for the signal, and keeps the program alive meanwhile. */

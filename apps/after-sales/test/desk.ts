@@ -3,9 +3,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import Database from "better-sqlite3";
 import "../../../test/built.ts";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
+import { DESK_URL, dropDesk, forgetRefunds, placeVariables, rows } from "./desk-database.ts";
 
 export const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 export const ENTRY = fileURLToPath(new URL("../dist/main.js", import.meta.url));
@@ -22,6 +22,7 @@ export function dataDirectory(later: Later = onTestFinished): string {
   later(async () => {
     for (const { pid } of processesOn(path)) process.kill(pid, "SIGKILL");
     await until(() => processesOn(path).length === 0, "the last process to end");
+    dropDesk(path);
     rmSync(path, { recursive: true, force: true });
   });
   return path;
@@ -81,6 +82,12 @@ export interface Ended {
   signal: NodeJS.Signals | null;
 }
 
+/** The data directory a program is told to work on. */
+function dataOf(args: readonly string[]): string | undefined {
+  const at = args.indexOf("--data");
+  return at < 0 ? undefined : args[at + 1];
+}
+
 /** The running program: what it wrote so far, and how to talk to it. */
 export class Program {
   stdout = "";
@@ -98,7 +105,7 @@ export class Program {
     const child = spawn(program, args, {
       cwd: ROOT,
       // a key or a setting of the developer's must not change a test
-      env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...env },
+      env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...placeVariables(dataOf(args)), ...env },
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.#child = child;
@@ -227,18 +234,10 @@ export function run(args: readonly string[], env?: Record<string, string>): Prom
   return new Program([process.execPath, ENTRY, ...args], env).hangUp().ended;
 }
 
-function rows<T>(data: string, sql: string): T[] {
-  const database = new Database(join(data, "orders.sqlite"), { readonly: true });
-  try {
-    return database.prepare<[], T>(sql).all();
-  } finally {
-    database.close();
-  }
-}
-
 /** Refunded orders, in the order they were made. */
 export function refunds(data: string): string[] {
-  return rows<{ order_id: string }>(data, "select order_id from refunds order by created_at, rowid").map(
+  const written = DESK_URL === undefined ? "rowid" : "ctid";
+  return rows<{ order_id: string }>(data, `select order_id from refunds order by created_at, ${written}`).map(
     (row) => row.order_id,
   );
 }
@@ -252,15 +251,6 @@ export interface RefundRow {
 
 export function refundRows(data: string): RefundRow[] {
   return rows(data, "select order_id, amount, reason, caller_id from refunds order by order_id");
-}
-
-/** Undoes all refunds and messages of a shared desk. */
-function forgetRefunds(data: string): void {
-  const file = join(data, "orders.sqlite");
-  if (!existsSync(file)) return;
-  const database = new Database(file, { timeout: 5_000 });
-  database.exec("delete from refunds; delete from sms_outbox");
-  database.close();
 }
 
 export interface OutboxRow {

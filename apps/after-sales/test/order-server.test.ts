@@ -1,10 +1,9 @@
-import { join } from "node:path";
 import { createClient } from "@tenon/client";
 import { bearer } from "@tenon/client/auth";
 import { META } from "@tenon/core";
-import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { dataDirectory, ENTRY, Program, refundRows, refunds } from "./desk.ts";
+import { addOrders } from "./desk-database.ts";
 import { tokenFor } from "./token-for.ts";
 
 /** Two server processes on one order book, and a client of both. */
@@ -27,10 +26,8 @@ describe("two processes on one order book", () => {
   it("refund an order once, whoever asks at the same moment", async () => {
     const data = dataDirectory();
     const client = await twoServers(data);
-    const database = new Database(join(data, "orders.sqlite"), { timeout: 5_000 });
     const ids = Array.from({ length: 20 }, (_, i) => `ORD-${500 + i}`);
-    for (const id of ids) database.prepare("insert into orders values (?, 'delivered', 1234)").run(id);
-    database.close();
+    addOrders(data, ids, 1234);
 
     const outcomes = await Promise.all(
       ids.flatMap((order_id) =>

@@ -1,7 +1,6 @@
-import { join } from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { dataDirectory, ENTRY, openChat, Program, processesOn, refunds, serverProcess, until } from "./desk.ts";
+import { addOrders, quickRefunds, slowRefunds } from "./desk-database.ts";
 
 const SMALL = "ORD-001 耳机坏了，请退款";
 
@@ -123,15 +122,8 @@ describe("a server that dies", () => {
     const chat = openChat(data, { args: [] });
     await chat.sees("你> ");
     const ids = Array.from({ length: 60 }, (_, i) => `ORD-${100 + i}`);
-    const database = new Database(join(data, "orders.sqlite"), { timeout: 5_000 });
-    const add = database.prepare("insert into orders (id, status, amount) values (?, 'delivered', 100)");
-    database.transaction(() => {
-      for (const id of ids) add.run(id);
-    })();
-    // every refund takes a while, so that the end comes in the middle
-    database.exec(`create trigger slow after insert on refunds begin
-      select count(*) from (with recursive n(i) as (select 1 union all select i + 1 from n where i < 200000) select i from n);
-    end`);
+    addOrders(data, ids, 100);
+    slowRefunds(data);
 
     const batch = `${ids.join("、")} 由于质量问题，请批量退款`;
     chat.say(batch);
@@ -139,8 +131,7 @@ describe("a server that dies", () => {
     process.kill(serverProcess(data, "order"), "SIGKILL");
     await chat.sees("操作没有成功");
     await chat.sees("你> ");
-    database.exec("drop trigger slow");
-    database.close();
+    quickRefunds(data);
     const done = refunds(data).length;
     expect(done).toBeGreaterThanOrEqual(2);
     expect(done).toBeLessThan(60);

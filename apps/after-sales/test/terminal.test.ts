@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { dataDirectory, ENTRY, Program, processesOn, refunds, until } from "./desk.ts";
+import { placeVariables } from "./desk-database.ts";
 
 // a pseudo-terminal between the pipes of the test and the program
 const script = spawnSync("script", ["-qec", "true", "/dev/null"]).status === 0;
@@ -21,7 +22,11 @@ function onTerminal(command: "chat" | "start", data: string, ...args: string[]):
     "0",
     ...args,
   ];
-  return new Program(["script", "-qec", words.join(" "), "/dev/null"], { TERM: "xterm", SHELL: "/bin/sh" });
+  return new Program(["script", "-qec", words.join(" "), "/dev/null"], {
+    TERM: "xterm",
+    SHELL: "/bin/sh",
+    ...placeVariables(data),
+  });
 }
 
 describe.skipIf(!script)("a terminal", () => {

@@ -1,9 +1,9 @@
-import { join } from "node:path";
 import { processHolder } from "@tenon/agent";
-import { openSqlite } from "@tenon/store/sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openaiEndpoint } from "../../../packages/agent/test/openai-endpoint.ts";
+import { openStores } from "../src/database/stores.ts";
 import { dataDirectory, openChat, refunds, talk } from "./desk.ts";
+import { DESK_URL, schemaOf } from "./desk-database.ts";
 
 const SMALL = "ORD-001 耳机坏了，请退款";
 const LARGE = "ORD-003 屏幕坏了，请退款";
@@ -71,7 +71,7 @@ describe("a thread that another window works on", () => {
   it("is named, nobody is asked meanwhile, and the next message goes through", async () => {
     const data = dataDirectory();
     await talk(data, [SMALL]); // leaves a question open
-    const stores = openSqlite({ path: join(data, "leases.sqlite") });
+    const stores = await openStores({ directory: data, url: DESK_URL, schema: schemaOf(data) }, "leases.sqlite");
     onTestFinished(() => stores.close());
     const taken = await stores.leases.acquire("thread:main", processHolder(), 60_000);
     const chat = openChat(data);

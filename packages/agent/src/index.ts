@@ -1,3 +1,4 @@
+export { isProcessGone, processHolder } from "@tenon/store";
 export { type ApprovalRecord, approvalOf, approvalsOf } from "./approval/approval-records.ts";
 export { type ApprovalOptions, approvals } from "./approval/approvals.ts";
 export type { ActionRequest, ApprovalDecision, ApprovalInterrupt, ApprovalResume } from "./approval/decisions.ts";
@@ -64,8 +65,6 @@ export type { RunEvent } from "./thread/events.ts";
 export { type InteractiveOptions, type InteractiveResult, runInteractive } from "./thread/interactive.ts";
 export { invokeAgent, streamAgent } from "./thread/invoke.ts";
 export {
-  isProcessGone,
-  processHolder,
   ThreadBusyError,
   ThreadLeaseLostError,
   type ThreadLeaseOptions,

@@ -30,6 +30,7 @@ export {
 export type { Caller, ClientDescription, ContextLog, Exchange, ToolContext } from "./handler/context.ts";
 export type { PromptMessage, ResourceContents } from "./handler/inner.ts";
 export type { WorkerPoolOptions } from "./handler/workers.ts";
+export type { AdminListening, AdminOptions } from "./http/admin.ts";
 export type { RunOptions } from "./http/flags.ts";
 export type { FetchOptions, HttpOptions } from "./http/http.ts";
 export type { Listening, ListenOptions } from "./http/listen.ts";

@@ -16,6 +16,7 @@ import { createLastingProtocol, type Introduction, identityOf } from "./dispatch
 import { createExtensions } from "./extension/extensions.ts";
 import { timelyStore, timelyTasks, within } from "./handler/within.ts";
 import { createWorkers } from "./handler/workers.ts";
+import type { AdminListening } from "./http/admin.ts";
 import type { HttpSide } from "./http/http.ts";
 import { runIfEntry } from "./http/run.ts";
 import { createLog, logLevelOf } from "./log.ts";
@@ -107,6 +108,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     return http;
   };
   const closers = new Set<() => Promise<void>>();
+  const admins: AdminListening[] = [];
   let closing: Promise<void> | undefined;
 
   const CHANGED = {
@@ -165,6 +167,17 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       closers.add(close);
       return { ...listening, close };
     },
+    async admin(adminOptions) {
+      const { openAdmin } = await import("./http/admin.ts");
+      const admin = await openAdmin(adminOptions, {
+        lifespan: () => service.lifespan(),
+        store: () => store.getBlob("ready"), // nothing has this id: that the store answers is what counts
+        isClosing: () => closing !== undefined,
+        log,
+      });
+      admins.push(admin);
+      return admin;
+    },
     async stdio() {
       await service.lifespan();
       const stdio = openStdio(
@@ -194,6 +207,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         const value = await opened?.catch(() => undefined); // it failed to open: whoever asked was told
         await value?.close?.();
         if (!options.store) await kept.close();
+        // to the end it says that this server is closing
+        await Promise.all(admins.map((admin) => admin.close()));
       })();
       return closing;
     },

@@ -15,6 +15,7 @@ import type { AnySchema } from "./definition/json-schema.ts";
 import type { Change } from "./definition/registry.ts";
 import type { Notifier } from "./dispatch/notify.ts";
 import type { Extension } from "./extension/extensions.ts";
+import type { AdminListening, AdminOptions } from "./http/admin.ts";
 import type { RunOptions } from "./http/flags.ts";
 import type { FetchOptions } from "./http/http.ts";
 import type { Listening, ListenOptions } from "./http/listen.ts";
@@ -85,6 +86,14 @@ export interface TenonServer<Lifespan = undefined> {
    * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for options that cannot be used, such as `"tls"`
    */
   listen(options?: ListenOptions): Promise<Listening>;
+  /**
+   * Answers health checks of load balancers and orchestrators, on a port of its own and never on the one of {@link listen}:
+   * `/healthz` is 200 while the process lives, `/readyz` while it takes requests (what `lifespan` opens is there, the store
+   * answers, the server does not close), else 503 with what is missing. Nothing listens unless this is called.
+   * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for an unknown option or no port
+   * @example await server.admin({ port: 9030 });
+   */
+  admin(options: AdminOptions): Promise<AdminListening>;
   /** Serves standard input and output; resolves when the client closes its end. */
   stdio(): Promise<void>;
   /**

@@ -1,4 +1,24 @@
+export {
+  type AuditAnchor,
+  type AuditBroken,
+  AuditError,
+  type AuditExportOptions,
+  type AuditedCall,
+  type AuditFilter,
+  type AuditIntact,
+  type AuditKind,
+  type AuditQuery,
+  type AuditRecord,
+  type AuditSinkPair,
+  type AuditStore,
+  type AuditSweepOptions,
+  type AuditTailOptions,
+  type AuditVerifyOptions,
+  type NewAuditEntry,
+  type OpenCall,
+} from "./audit/audit.ts";
 export type { EventBus } from "./event/events.ts";
+export { isProcessGone, processHolder } from "./lease/holder.ts";
 export type { Acquired, HeldLease, LeaseStore } from "./lease/leases.ts";
 export type { MemoryOptions } from "./outcome/memory-outcomes.ts";
 export {

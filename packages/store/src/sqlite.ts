@@ -3,6 +3,8 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
 import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect, sql } from "kysely";
+import { createAudit } from "./audit/audit-store.ts";
+import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createEventBus } from "./event/bus.ts";
 import { createLocalSignals } from "./event/signals.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
@@ -28,7 +30,8 @@ export interface SqliteOptions {
 
 /**
  * Kysely's SQLite dialect with write transactions that lock at once: a deferred one that reads and then writes fails with
- * SQLITE_BUSY_SNAPSHOT as soon as another process wrote in between, and no waiting helps it.
+ * SQLITE_BUSY_SNAPSHOT as soon as another process wrote in between, and no waiting helps it. Where SQLite has rolled back by itself,
+ * as it does when the disk is full, the failure that made it do so is the one that is thrown.
  */
 function immediate(database: Database.Database): Dialect {
   const dialect = new SqliteDialect({ database });
@@ -40,6 +43,9 @@ function immediate(database: Database.Database): Dialect {
       const driver: Driver = dialect.createDriver();
       driver.beginTransaction = async (connection) => {
         await connection.executeQuery(CompiledQuery.raw("begin immediate"));
+      };
+      driver.rollbackTransaction = async (connection) => {
+        if (database.inTransaction) await connection.executeQuery(CompiledQuery.raw("rollback"));
       };
       return driver;
     },
@@ -79,7 +85,9 @@ function open(path: string, ended: () => void): Attach {
     db: async () => db,
     now: async () => Date.now(),
     clock: () => sql`${Date.now()}`,
+    moment: () => sql`${Date.now()}`,
     lockRows: false,
+    lock: async () => undefined,
     signals,
     async close() {
       ended();
@@ -117,10 +125,16 @@ export function openSqlite(options: SqliteOptions): Stores {
   const attach = connect(options.path);
   const side = attach();
   const events = attach();
+  const audit = attach();
   return bundle({
     outcomes: createSqlOutcomes(attach(), leaseMs),
     leases: createSqlLeases(attach()),
     tasks: createSqlTasks(side, leaseMs, createTableQueue(side)),
     events: createEventBus(events.signals, events.close),
+    audit: createAudit(createSqlAuditTable(audit), {
+      leases: createSqlLeases(attach()),
+      leaseMs,
+      signals: audit.signals,
+    }),
   });
 }

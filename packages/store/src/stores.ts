@@ -1,5 +1,8 @@
 import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
+import type { AuditStore } from "./audit/audit.ts";
+import { createAudit } from "./audit/audit-store.ts";
+import { createMemoryAuditTable } from "./audit/memory-audit.ts";
 import { createEventBus } from "./event/bus.ts";
 import type { EventBus } from "./event/events.ts";
 import { createLocalSignals } from "./event/signals.ts";
@@ -16,6 +19,7 @@ interface Parts {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly events: EventBus;
+  readonly audit: AuditStore;
 }
 
 /**
@@ -32,6 +36,8 @@ export interface Stores extends AsyncDisposable {
   readonly tasks: TaskStore;
   /** Word of changes, to whoever listens. */
   readonly events: EventBus;
+  /** For the client's `audit({ sink: stores.audit.sink() })`: what was called, by whom, and what came of it. */
+  readonly audit: AuditStore;
   /** Ends all of them, and the connection they share. */
   close(): Promise<void>;
 }
@@ -64,5 +70,6 @@ export function openMemory(options: MemoryOptions = {}): Stores {
     leases: createMemoryLeases(),
     tasks: createMemoryTasks({ maxTasks, maxBytes, leaseMs }, signals),
     events: createEventBus(signals, async () => undefined),
+    audit: createAudit(createMemoryAuditTable(), { leases: createMemoryLeases(), leaseMs, signals }),
   });
 }

@@ -47,6 +47,14 @@ export function leaseSuite(kind: string, open: () => Stores): void {
       expect(winner?.lease).toMatchObject({ name, holder: expect.stringMatching(/^h\d+$/), fence: expect.any(Number) });
       expect(winner?.lease.expiresAt).toBeGreaterThan(Date.now());
     });
+    it("say who has a name, and that nobody has one that is free or was let go", async () => {
+      const name = freshName();
+      expect(await leases.find(name)).toBeUndefined();
+      const lease = await take(leases, name, "me");
+      expect(await leases.find(name)).toEqual(lease);
+      await leases.release(lease);
+      expect(await leases.find(name)).toBeUndefined();
+    });
     it("keep two pieces of work of the same holder apart", async () => {
       const name = freshName();
       await take(leases, name, "me");

@@ -2,27 +2,35 @@ import { randomUUID } from "node:crypto";
 import { cleanText as clean } from "@tenon/core";
 import { createServer, type TenonServer, ToolError, text } from "@tenon/server";
 import { z } from "zod";
+import { noteStateKeys } from "../database/shared-keys.ts";
 import { isPhone } from "../phone.ts";
 import { textsFor } from "../texts/index.ts";
 import { ownCallerOnly, TOOL_SCOPES, textsOf } from "./access.ts";
-import { openDesk } from "./database.ts";
 import type { ServerOptions } from "./options.ts";
 import { consoleGateway, createOutbox, type Outbox, webhookGateway } from "./outbox.ts";
+import { stateKeysOf } from "./trust.ts";
 
 /** The notification server: text messages, the return policy and the reply template. */
 export function createNotificationServer(options: ServerOptions): TenonServer<{ outbox: Outbox }> {
   const own = textsFor(options.lang);
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
   const gateway = options.smsWebhook ? webhookGateway(options.smsWebhook) : consoleGateway((line) => log(clean(line)));
+  const stateKeys = stateKeysOf(options.place);
+  const shared = options.place.url !== undefined;
   const server = createServer({
     name: "notifications",
     version: "1.0.0",
     logSink: (entry) => log(JSON.stringify(entry)),
     instructions: own.notification.instructions,
     auth: options.auth,
+    stateKeys,
+    store: options.stores,
+    replicas: shared,
+    ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {
-      const database = openDesk(options.dataDirectory);
-      return { value: { outbox: createOutbox(database, gateway) }, close: () => void database.close() };
+      await options.database.ready();
+      if (shared) await noteStateKeys(options.database, "notification", stateKeys);
+      return { value: { outbox: createOutbox(options.database, gateway) } };
     },
   });
   server.use(ownCallerOnly(own));

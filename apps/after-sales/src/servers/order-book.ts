@@ -1,11 +1,8 @@
-import type Database from "better-sqlite3";
+import { type Selectable, sql } from "kysely";
+import type { DeskDatabase, DeskTables } from "../database/tables.ts";
 
 /** Money is in fen: 29900 is 299.00 CNY. */
-export interface Order {
-  id: string;
-  status: "delivered" | "in_delivery";
-  amount: number;
-}
+export type Order = Selectable<DeskTables["orders"]>;
 
 interface Refund {
   orderId: string;
@@ -32,72 +29,79 @@ interface RefundRequest {
   limit?: number;
 }
 
-/** Orders and their refunds. Asynchronous, so that another database can stand behind it. */
+type Condition = Pick<RefundRequest, "idempotencyKey" | "limit">;
+
+/** Orders and their refunds, whichever database stands behind it. */
 export interface OrderBook {
   find(id: string): Promise<{ order: Order; refund?: Refund } | undefined>;
   /** What `refund` would refuse right now, without doing anything. */
-  check(
-    id: string,
-    request: Pick<RefundRequest, "idempotencyKey" | "limit">,
-  ): Promise<RefundOutcome | { ready: Order }>;
+  check(id: string, request: Condition): Promise<RefundOutcome | { ready: Order }>;
   /** Refunds in one transaction; at most one refund an order, whoever asks at the same time. */
   refund(id: string, request: RefundRequest): Promise<RefundOutcome>;
 }
 
-interface RefundRow {
-  order_id: string;
-  amount: number;
-  created_at: string;
-  idempotency_key: string;
-}
+/** An order that changes at every look is not refunded. */
+const LOOKS = 3;
 
-export function createOrderBook(database: Database.Database): OrderBook {
-  const selectOrder = database.prepare<[string], Order>("select id, status, amount from orders where id = ?");
-  const selectRefund = database.prepare<[string], RefundRow>(
-    "select order_id, amount, created_at, idempotency_key from refunds where order_id = ?",
-  );
-  const insertRefund = database.prepare<[string, number, string, string, string, string]>(
-    "insert into refunds (order_id, amount, reason, caller_id, idempotency_key, created_at) values (?, ?, ?, ?, ?, ?)",
-  );
-
-  function refundOf(id: string): Refund | undefined {
-    const row = selectRefund.get(id);
-    return (
-      row && { orderId: row.order_id, amount: row.amount, at: row.created_at, idempotencyKey: row.idempotency_key }
-    );
+export function createOrderBook({ db }: Pick<DeskDatabase, "db">): OrderBook {
+  async function find(id: string): ReturnType<OrderBook["find"]> {
+    const row = await db
+      .selectFrom("orders")
+      .leftJoin("refunds", "refunds.order_id", "orders.id")
+      .select(["id", "status", "orders.amount", "refunds.amount as refunded", "created_at", "idempotency_key"])
+      .where("id", "=", id)
+      .executeTakeFirst();
+    if (!row) return undefined;
+    const { refunded, created_at, idempotency_key, ...order } = row;
+    if (refunded === null || created_at === null || idempotency_key === null) return { order };
+    return { order, refund: { orderId: id, amount: refunded, at: created_at, idempotencyKey: idempotency_key } };
   }
 
-  function check(
-    id: string,
-    request: Pick<RefundRequest, "idempotencyKey" | "limit">,
-  ): RefundOutcome | { ready: Order } {
-    const order = selectOrder.get(id);
-    if (!order) return { refused: { reason: "unknown", orderId: id } };
-    const refund = refundOf(id);
-    if (refund?.idempotencyKey === request.idempotencyKey) return { refund, order };
+  async function check(id: string, { idempotencyKey, limit }: Condition): ReturnType<OrderBook["check"]> {
+    const found = await find(id);
+    if (!found) return { refused: { reason: "unknown", orderId: id } };
+    const { order, refund } = found;
+    if (refund?.idempotencyKey === idempotencyKey) return { refund, order };
     if (refund) return { refused: { reason: "already", order, refund } };
     if (order.status !== "delivered") return { refused: { reason: "not_delivered", order } };
-    if (request.limit !== undefined && order.amount > request.limit) return { refused: { reason: "too_large", order } };
+    if (limit !== undefined && order.amount > limit) return { refused: { reason: "too_large", order } };
     return { ready: order };
   }
 
-  const refund = database.transaction((id: string, request: RefundRequest): RefundOutcome => {
-    const checked = check(id, request);
-    if (!("ready" in checked)) return checked;
-    const { ready: order } = checked;
-    const at = new Date().toISOString();
-    insertRefund.run(id, order.amount, request.reason, request.callerId, request.idempotencyKey, at);
-    return { order, refund: { orderId: id, amount: order.amount, at, idempotencyKey: request.idempotencyKey } };
-  });
+  /** One statement, so one transaction: what may be refunded is read and written in it, and of two at once one waits. */
+  async function insert(id: string, { reason, callerId, idempotencyKey, limit }: RefundRequest): Promise<void> {
+    await db
+      .insertInto("refunds")
+      .columns(["order_id", "amount", "reason", "caller_id", "idempotency_key", "created_at"])
+      .expression((query) => {
+        const delivered = query
+          .selectFrom("orders")
+          .select([
+            "id",
+            "amount",
+            sql<string>`${reason}`.as("reason"),
+            sql<string>`${callerId}`.as("caller_id"),
+            sql<string>`${idempotencyKey}`.as("idempotency_key"),
+            sql<string>`${new Date().toISOString()}`.as("created_at"),
+          ])
+          .where("id", "=", id)
+          .where("status", "=", "delivered");
+        return limit === undefined ? delivered : delivered.where("amount", "<=", limit);
+      })
+      .onConflict((conflict) => conflict.column("order_id").doNothing())
+      .execute();
+  }
 
   return {
-    async find(id) {
-      const order = selectOrder.get(id);
-      const found = order && refundOf(id);
-      return order && { order, ...(found && { refund: found }) };
+    find,
+    check,
+    async refund(id, request) {
+      for (let look = 0; look < LOOKS; look++) {
+        await insert(id, request);
+        const checked = await check(id, request); // whose refund it is now, or why there is none
+        if (!("ready" in checked)) return checked;
+      }
+      throw new Error(`the order ${id} changed at every look`);
     },
-    check: async (id, request) => check(id, request),
-    // immediate: two processes that refund the same order take turns
-    refund: async (id, request) => refund.immediate(id, request),
   };
 }

@@ -7,17 +7,15 @@ import { META } from "@tenon/core";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tokenFor } from "../../test/token-for.ts";
-import { createOrderServer } from "./order-server.ts";
-import { trustOf } from "./trust.ts";
+import { openDeskServer } from "./serve.ts";
 
 /** A real server on a real file, and a client of it. */
 async function orderServer() {
   const dataDirectory = mkdtempSync(join(tmpdir(), "tenon-orders-"));
-  const server = createOrderServer({
-    dataDirectory,
+  const server = await openDeskServer("order", {
+    place: { directory: dataDirectory },
     lang: "en",
     log: () => undefined,
-    auth: await trustOf("order", dataDirectory),
   });
   const { url } = await server.listen({ port: 0 });
   const client = createClient({ servers: { order: { url, auth: bearer(await tokenFor(dataDirectory, "order")) } } });

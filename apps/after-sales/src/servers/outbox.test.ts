@@ -8,9 +8,8 @@ import { bearer } from "@tenon/client/auth";
 import { META } from "@tenon/core";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tokenFor } from "../../test/token-for.ts";
-import { openDesk } from "./database.ts";
-import { createNotificationServer } from "./notification-server.ts";
-import { trustOf } from "./trust.ts";
+import { openSqlite } from "../database/sqlite.ts";
+import { openDeskServer } from "./serve.ts";
 
 /** An SMS gateway that answers with whatever `status` is, and remembers what it took. */
 async function gateway() {
@@ -33,18 +32,17 @@ async function gateway() {
 async function notificationServer(smsWebhook?: string) {
   const dataDirectory = mkdtempSync(join(tmpdir(), "tenon-outbox-"));
   const log: string[] = [];
-  const server = createNotificationServer({
-    dataDirectory,
+  const server = await openDeskServer("notification", {
+    place: { directory: dataDirectory },
     lang: "en",
     smsWebhook,
-    auth: await trustOf("notification", dataDirectory),
     log: (line) => void log.push(line),
   });
   const { url } = await server.listen({ port: 0 });
   const client = createClient({
     servers: { notification: { url, auth: bearer(await tokenFor(dataDirectory, "notification")) } },
   });
-  const database = openDesk(dataDirectory);
+  const database = openSqlite(join(dataDirectory, "orders.sqlite"));
   onTestFinished(async () => {
     await client.close();
     await server.close();

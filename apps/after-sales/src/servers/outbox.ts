@@ -1,4 +1,5 @@
-import type Database from "better-sqlite3";
+import type { Kysely } from "kysely";
+import type { DeskDatabase, DeskTables } from "../database/tables.ts";
 
 interface Message {
   id: number;
@@ -39,30 +40,36 @@ export interface Outbox {
   ): Promise<{ message: Message; sent: boolean }>;
 }
 
-export function createOutbox(database: Database.Database, gateway: SmsGateway): Outbox {
-  const insert = database.prepare<[string, string, string, string, string]>(
-    `insert into sms_outbox (phone, content, caller_id, idempotency_key, status, created_at)
-     values (?, ?, ?, ?, 'queued', ?) on conflict (idempotency_key) do nothing`,
-  );
-  const select = database.prepare<[string], Message & { status: string }>(
-    "select id, phone, content, status from sms_outbox where idempotency_key = ?",
-  );
-  const mark = database.prepare<[string, number]>("update sms_outbox set status = ? where id = ?");
+/** @param place.lockRows a second process that has the same key waits until the first one knows whether it was taken */
+export function createOutbox({ db, lockRows }: Pick<DeskDatabase, "db" | "lockRows">, gateway: SmsGateway): Outbox {
+  async function deliver(queries: Kysely<DeskTables>, idempotencyKey: string): ReturnType<Outbox["send"]> {
+    const stored = queries
+      .selectFrom("sms_outbox")
+      .select(["id", "phone", "content", "status"])
+      .where("idempotency_key", "=", idempotencyKey);
+    const { status, ...message } = await (lockRows ? stored.forUpdate() : stored).executeTakeFirstOrThrow();
+    if (status === "sent") return { message, sent: true };
+    const sent = await gateway(message).then(
+      () => true,
+      () => false,
+    );
+    await queries
+      .updateTable("sms_outbox")
+      .set({ status: sent ? "sent" : "failed" })
+      .where("id", "=", message.id)
+      .execute();
+    return { message, sent };
+  }
   return {
     async send({ phone, content }, { callerId, idempotencyKey }) {
-      insert.run(phone, content, callerId, idempotencyKey, new Date().toISOString());
-      const stored = select.get(idempotencyKey);
-      if (!stored) throw new Error("the outbox row vanished");
-      const { status, ...message } = stored;
-      if (status === "sent") return { message, sent: true };
-      try {
-        await gateway(message);
-        mark.run("sent", message.id);
-        return { message, sent: true };
-      } catch {
-        mark.run("failed", message.id);
-        return { message, sent: false };
-      }
+      const about = { caller_id: callerId, idempotency_key: idempotencyKey, created_at: new Date().toISOString() };
+      await db
+        .insertInto("sms_outbox")
+        .values({ phone, content, ...about, status: "queued" })
+        .onConflict((conflict) => conflict.column("idempotency_key").doNothing())
+        .execute();
+      if (!lockRows) return deliver(db, idempotencyKey);
+      return db.transaction().execute((transaction) => deliver(transaction, idempotencyKey));
     },
   };
 }

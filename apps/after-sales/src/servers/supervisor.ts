@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, type WriteStream } from "node:fs";
 import { ConnectionError, isRecord } from "@tenon/core";
+import type { Place } from "../database/place.ts";
 import { logFile } from "../log-file.ts";
 import { PORTS, type ServerName } from "./names.ts";
 import type { ServeOptions } from "./options.ts";
-import { createDeskServer, listenOn } from "./serve.ts";
-import { trustOf } from "./trust.ts";
+import { listenOn, openDeskServer } from "./serve.ts";
 
 export interface Supervised {
   /** Where each server listens; the same for the supervisor's whole life. */
@@ -36,6 +36,13 @@ const STABLE_MS = 30_000;
 /** Settings that are for this process, or for servers that are started by hand: a server of the desk takes the desk's tokens. */
 const NOT_INHERITED = /^TENON_((ORDER|NOTIFICATION)_TOKEN|ISSUER|JWKS|AUDIENCE)$/;
 
+/** Where a server process keeps things: its address may hold a password, which everybody could read on a command line. */
+function environmentOf({ url, schema }: Place): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !NOT_INHERITED.test(name));
+  const database = { TENON_DATABASE_URL: url, TENON_DATABASE_SCHEMA: schema };
+  return Object.fromEntries([...inherited, ...Object.entries(database).filter(([, value]) => value !== undefined)]);
+}
+
 /** The server's own log goes to a file beside the data. */
 function openLog(dataDirectory: string, name: ServerName): WriteStream {
   const log = createWriteStream(logFile(dataDirectory, `${name}-server`), { flags: "a" });
@@ -50,17 +57,17 @@ async function startChild(
   fallback: boolean,
   options: SupervisorOptions,
 ): Promise<{ child: ChildProcess; url: string; moved: boolean }> {
-  const args = ["serve", name, "--port", String(port), "--data", options.dataDirectory, "--lang", options.lang];
+  const args = ["serve", name, "--port", String(port), "--data", options.place.directory, "--lang", options.lang];
   if (fallback) args.push("--any-port");
   if (options.smsWebhook) args.push("--sms-webhook", options.smsWebhook);
   const child = spawn(process.execPath, [...process.execArgv, options.entry, ...args], {
     // the channel is a lifeline: when this process dies, the child sees it close and ends
     stdio: ["ignore", "ignore", "pipe", "ipc"],
-    env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_INHERITED.test(name))),
+    env: environmentOf(options.place),
     // Ctrl-C reaches the whole group; the supervisor stops its children itself
     detached: true,
   });
-  const log = openLog(options.dataDirectory, name);
+  const log = openLog(options.place.directory, name);
   child.stderr?.pipe(log);
   log.once("error", () => child.stderr?.resume()); // or the child would wait for a reader
   return new Promise((resolve, reject) => {
@@ -158,11 +165,12 @@ async function supervise(name: ServerName, options: SupervisorOptions): Promise<
 
 async function runInside(name: ServerName, options: SupervisorOptions): Promise<Running> {
   // its log goes where that of a server process goes, not between the lines of a conversation
-  const file = openLog(options.dataDirectory, name);
-  const auth = await trustOf(name, options.dataDirectory);
-  const server = createDeskServer(name, { ...options, auth, log: (line) => void file.write(`${line}\n`) });
+  const file = openLog(options.place.directory, name);
+  const { place, lang, smsWebhook } = options;
+  const log = (line: string): void => void file.write(`${line}\n`);
+  const server = await openDeskServer(name, { place, lang, smsWebhook, log });
   const wanted = options.ports?.[name];
-  const { url, moved } = await listenOn(server, wanted ?? PORTS[name], wanted === undefined);
+  const { url, moved } = await listenOn(server, { port: wanted ?? PORTS[name] }, wanted === undefined);
   return { url, moved, close: () => server.close().finally(() => file.end()) };
 }
 

@@ -1,8 +1,10 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, isRecord, messageOf } from "@tenon/core";
+import { openStateKeys } from "@tenon/server";
 import { jwt, type PublicKey, type TokenVerifier } from "@tenon/server/auth";
 import { openSigningKey, SIGNING_KEY_FILE, signingKeyFiles } from "@tenon/server/development";
+import type { Place } from "../database/place.ts";
 import { AUDIENCES, ISSUER, SCOPES } from "./access.ts";
 import type { ServerName } from "./names.ts";
 
@@ -14,6 +16,12 @@ export interface OtherIssuer {
   /** An address, or the path of a file. */
   jwks?: string | undefined;
   audience?: string | undefined;
+}
+
+/** Keys that seal open questions: `TENON_STATE_KEYS`, newest first, else those of the data directory. Replicas need the same. */
+export function stateKeysOf({ directory }: Place): string[] {
+  const given = process.env.TENON_STATE_KEYS?.split(",").filter((key) => key !== "") ?? [];
+  return given.length > 0 ? given : openStateKeys(join(directory, "state-keys"));
 }
 
 /** The file of the desk's signing key: only the desk reads it. */

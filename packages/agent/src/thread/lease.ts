@@ -1,9 +1,7 @@
-import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError, ConnectionError, isRecord, TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, TenonError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
-import type { HeldLease, LeaseStore } from "@tenon/store";
+import { type HeldLease, type LeaseStore, processHolder } from "@tenon/store";
 
 /** How a thread's lease is taken and kept. */
 export interface ThreadLeaseOptions {
@@ -13,7 +11,7 @@ export interface ThreadLeaseOptions {
   readonly waitMs?: number;
   /** Who is told to others to hold the thread. Default: machine, process number and a word of its own. */
   readonly holder?: string;
-  /** Whether a holder is known to be dead, so that its time need not be waited for, for example {@link isProcessGone}. */
+  /** Whether a holder is known to be dead, so that its time need not be waited for, for example `isProcessGone`. */
   readonly isGone?: (holder: string) => boolean;
   /** Stops waiting, and is passed on to the run. */
   readonly signal?: AbortSignal;
@@ -50,26 +48,6 @@ export const LEASE_OPTIONS: readonly string[] = ["ttlMs", "waitMs", "holder", "i
 
 /** Names a thread among what else is leased in the same store. */
 const nameOf = (threadId: string): string => `thread:${threadId}`;
-
-/** A name for this process that {@link isProcessGone} understands, different each time. */
-export function processHolder(): string {
-  return `${hostname()} ${process.pid} ${randomUUID()}`;
-}
-
-/**
- * Whether the process named by {@link processHolder} ran on this machine and is no more. Only where all processes that share the
- * store and this host name see each other: containers that share a host name do not.
- */
-export function isProcessGone(holder: string): boolean {
-  const [host, pid] = holder.split(" ");
-  if (host !== hostname() || !/^\d+$/.test(pid ?? "")) return false;
-  try {
-    process.kill(Number(pid), 0);
-    return false;
-  } catch (error) {
-    return isRecord(error) && error.code === "ESRCH";
-  }
-}
 
 /** The answer; an error after `ms` or when `done` fires: a store that is silent must not hide that the time is up. */
 async function within<T>(ms: number, answer: Promise<T>, done?: AbortSignal): Promise<T> {

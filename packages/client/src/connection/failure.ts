@@ -28,6 +28,9 @@ export interface Target {
   readonly session: boolean;
 }
 
+/** What is going on while a connection is opened. */
+export const HANDSHAKE = "the handshake";
+
 /** Characters of a server's own words in an error. */
 const MAX_SHOWN = 4_000;
 
@@ -193,6 +196,14 @@ function httpFailure(target: Target, error: SdkHttpError): Failure {
   // some servers that lost their sessions answer 400 although the revision asks for 404
   if (session && (status === 404 || (status === 400 && /session|not initialized/i.test(rpc?.message ?? "")))) {
     const message = `server "${server}" (${place}) has forgotten the session of this client; ${what} did not run`;
+    const options = { ...notRun, code: "session_lost", retryable: true };
+    return { error: new ConnectionError(message, options), ran: "no", dead: true };
+  }
+  // the request after `initialize` went to a process that knows nothing of it
+  if (what === HANDSHAKE && status === 404 && /session/i.test(rpc?.message ?? "")) {
+    const message =
+      `server "${server}" (${place}) forgot the session of this client while it was opened: several processes answer there, and each ` +
+      "knows its own sessions. Let the load balancer keep all requests of one Mcp-Session-Id with one process";
     const options = { ...notRun, code: "session_lost", retryable: true };
     return { error: new ConnectionError(message, options), ran: "no", dead: true };
   }

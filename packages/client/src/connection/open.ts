@@ -6,7 +6,7 @@ import type { AuthSession } from "../auth/types.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { Connection, type ConnectionHooks } from "./connection.ts";
 import { withSignal } from "./deadline.ts";
-import { classify, refusalCode, unreachable } from "./failure.ts";
+import { classify, HANDSHAKE, refusalCode, unreachable } from "./failure.ts";
 import { placeOf } from "./place.ts";
 import type { Verdict } from "./verdicts.ts";
 
@@ -23,6 +23,12 @@ function mayBeOtherEra(error: unknown, way: Way): boolean {
   if (way !== "auto") return true;
   if (!SdkError.isInstance(error)) return false;
   return error.code === SdkErrorCode.EraNegotiationFailed || error.code === SdkErrorCode.RequestTimeout;
+}
+
+/** Whether the question for the newer revision found nobody to answer it: that says nothing about who will be there next time. */
+function nobodyAnswered(error: unknown): boolean {
+  if (SdkHttpError.isInstance(error)) return error.status >= 500;
+  return SdkError.isInstance(error) && error.code === SdkErrorCode.EraNegotiationFailed;
 }
 
 function nextWay(error: unknown, config: ServerConfig, tried: readonly Way[]): Way | undefined {
@@ -105,7 +111,13 @@ export async function openConnection(
   while (way !== undefined && Date.now() < until && !signal.aborted) {
     tried.push(way);
     try {
-      return await attempt(way);
+      const opened = await attempt(way);
+      if (way !== "legacy" || !("url" in config) || !nobodyAnswered(last)) return opened;
+      // it has just come up, or a connection broke: taken for an old one, it would be treated as such for as long as it lives
+      const better = await attempt("auto").catch(() => undefined);
+      if (!better) return opened;
+      onClosing(opened.connection.close());
+      return better;
     } catch (error) {
       if (identified && error instanceof Refusal) {
         // a person may be asked now: that time is not the server's
@@ -120,10 +132,13 @@ export async function openConnection(
       way = nextWay(error, config, tried);
     }
   }
-  const { error } = classify(last, { server, place, what: "the handshake", session: false });
+  const { error } = classify(last, { server, place, what: HANDSHAKE, session: false });
   if ("command" in config && config.cwd !== undefined && refusalCode(last) === "ENOENT" && !existsSync(config.cwd))
     throw unreachable({ server, place }, `its cwd ${JSON.stringify(config.cwd)} does not exist`, last);
-  if (!(error instanceof ConnectionError) || ["unreachable", "http_error", "redirected"].includes(error.code))
+  if (
+    !(error instanceof ConnectionError) ||
+    ["unreachable", "http_error", "redirected", "session_lost"].includes(error.code)
+  )
     throw error;
   const reason =
     error.code !== "lost"

@@ -3,7 +3,7 @@ import { IdentityChanged, Refusal } from "../auth/refusal.ts";
 import type { AuthSession } from "../auth/types.ts";
 import type { ServerConfig, ServerInfo, StdioServerConfig } from "../types/servers.ts";
 import type { Connection, ConnectionHooks } from "./connection.ts";
-import { classify } from "./failure.ts";
+import { classify, HANDSHAKE } from "./failure.ts";
 import { openConnection } from "./open.ts";
 import { callsAtOnce, createQueue } from "./queue.ts";
 import { contradicts, endpointOf, forget, recall, remember, type Verdict, wantsHandshake } from "./verdicts.ts";
@@ -224,7 +224,7 @@ export class Server {
       return connection;
     } catch (error) {
       if (this.#closing.signal.aborted) throw closedError(this.name);
-      const { error: known } = classify(error, { server: this.name, place: "", what: "the handshake", session: false });
+      const { error: known } = classify(error, { server: this.name, place: "", what: HANDSHAKE, session: false });
       this.#setHealth({ health: "down", error: { code: known.code, message: known.message } });
       throw known;
     }

@@ -40,6 +40,8 @@ export interface LeaseStore {
    * @returns the lease with its new end; undefined when it is lost or was released
    */
   renew(lease: HeldLease, ttlMs: number): Promise<HeldLease | undefined>;
+  /** Who has the name now; undefined when nobody has. */
+  find(name: string): Promise<HeldLease | undefined>;
   /** Lets go. Does nothing when the lease is lost. */
   release(lease: HeldLease): Promise<void>;
   /** Ends this store; leases that are held lapse when their time is up. */

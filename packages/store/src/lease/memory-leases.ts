@@ -40,6 +40,10 @@ export function createMemoryLeases(): LeaseStore {
       leases.set(lease.name, renewed);
       return renewed;
     },
+    async find(name) {
+      const found = leases.get(name);
+      return found && found.expiresAt > Date.now() ? found : undefined;
+    },
     async release(lease) {
       const found = held(lease);
       // kept without a holder: the next fence goes on from here

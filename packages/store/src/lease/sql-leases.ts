@@ -83,6 +83,16 @@ export function createSqlLeases(side: SqlSide): LeaseStore {
       const expiresAt = endOf(await side.now(db), ttlMs);
       return (await changeLease(db, lease, { expires_at: expiresAt })) ? { ...lease, expiresAt } : undefined;
     },
+    async find(name) {
+      const db = await side.db();
+      const row = await db
+        .selectFrom("tenon_leases")
+        .selectAll()
+        .where("name", "=", name)
+        .where("expires_at", ">", side.clock())
+        .executeTakeFirst();
+      return row && { name, holder: row.holder, fence: Number(row.fence), expiresAt: Number(row.expires_at) };
+    },
     async release(lease) {
       await releaseLease(side, await side.db(), lease);
     },

@@ -4,8 +4,8 @@ import type { ClaimedBefore } from "../outcome/outcomes.ts";
 import type { TaskStatus } from "../task/tasks.ts";
 
 /** pg reads a bigint as text; what we keep in one is far below 2^53. */
-type Big = ColumnType<number | string, number, number | RawBuilder<number>>;
-type BigOrNull = ColumnType<number | string | null, number | null, number | null>;
+type Big = ColumnType<number | string, number | RawBuilder<number>, number | RawBuilder<number>>;
+type BigOrNull = ColumnType<number | string | null, number | RawBuilder<number> | null, number | null>;
 
 /** The tables of `migrations/`. */
 export interface Tables {
@@ -22,6 +22,21 @@ export interface Tables {
   tenon_outcome_parts: { key: string; name: string; value: string };
   tenon_blobs: { id: string; body: string; expires_at: Big };
   tenon_leases: { name: string; holder: string; fence: Big; expires_at: Big };
+  tenon_audit: {
+    seq: Big;
+    at: string;
+    kind: string;
+    call_id: string;
+    pass: number;
+    server: string | null;
+    tool: string | null;
+    thread_id: string | null;
+    data: string;
+    previous: string;
+    hash: string;
+  };
+  tenon_audit_head: { id: number; seq: Big; hash: string };
+  tenon_audit_open: { call_id: string; pass: number; seq: Big; writer: string };
   tenon_tasks: {
     id: string;
     server: string;
@@ -66,8 +81,12 @@ export interface SqlSide {
   now(db: Queries): Promise<number>;
   /** The same clock inside of a query, read when the query looks at a row. */
   clock(): RawBuilder<number>;
+  /** The same clock, standing still within a statement. */
+  moment(): RawBuilder<number>;
   /** Whether a row that is read to be written must be locked (`for update`); SQLite has locked the file already. */
   readonly lockRows: boolean;
+  /** Waits until no other transaction has this lock, and has it until the end of this one; SQLite has locked the file already. */
+  lock(trx: Queries, name: string): Promise<void>;
   /** Word of changes to whoever uses the database. */
   readonly signals: Signals;
   close(): Promise<void>;

@@ -2,6 +2,7 @@ import type { CompiledQuery, SchemaModule } from "kysely";
 import { outcomes } from "./001_outcomes.ts";
 import { leases } from "./002_leases.ts";
 import { tasks } from "./003_tasks.ts";
+import { audit } from "./004_audit.ts";
 
 /** One step of the tables' history. Never edited once released: a change is a new file with the next number. */
 export interface Migration {
@@ -11,4 +12,4 @@ export interface Migration {
 }
 
 /** All migrations, oldest first. */
-export const migrations: readonly Migration[] = [outcomes, leases, tasks];
+export const migrations: readonly Migration[] = [outcomes, leases, tasks, audit];

@@ -1,0 +1,135 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { ConnectionError, codeOf, messageOf } from "@tenon/core";
+import { checkOptions, type OptionChecks, refuseOption, text, zeroOrMore } from "@tenon/core/internal";
+import { within } from "../handler/within.ts";
+import type { ServerLog } from "../log.ts";
+
+/** Where a server answers the questions of who operates it. */
+export interface AdminOptions {
+  /** TCP port of its own; 0 takes a free one. */
+  port: number;
+  /**
+   * Address to bind. Default 127.0.0.1. Whoever reaches it learns whether the server works, and nothing else; a probe that comes
+   * from another machine needs the address it comes to.
+   */
+  host?: string;
+}
+
+/** A listener for health checks. */
+export interface AdminListening {
+  /** Its address, for example `http://127.0.0.1:9030`. */
+  readonly url: string;
+  /** The TCP port that was taken. */
+  readonly port: number;
+  /** Stops answering. The server closes it as well, last of all. */
+  close(): Promise<void>;
+}
+
+const OPTIONS: OptionChecks<AdminOptions> = { port: zeroOrMore("ports"), host: text };
+
+/** Milliseconds that what is needed may take to answer: probes give up after some seconds. */
+const CHECK_MS = 2_000;
+/** Milliseconds that a probe may take to send its request. */
+const REQUEST_MS = 5_000;
+
+/** What a server needs before it takes requests, asked each time. One that rejects, or takes two seconds, is missing. */
+interface Needs {
+  readonly lifespan: () => Promise<unknown>;
+  readonly store: () => Promise<unknown>;
+  /** Whether it closes. */
+  readonly isClosing: () => boolean;
+  /** Hears why something is missing: whoever asks is told no more than what. */
+  readonly log: ServerLog;
+}
+
+type Missing = "closing" | "lifespan" | "store";
+type Check = () => Promise<Missing | undefined>;
+
+/** Looks once for all that ask at the same moment. */
+function createCheck({ lifespan, store, isClosing, log }: Needs): Check {
+  async function look(): Promise<Missing | undefined> {
+    const parts = [
+      ["lifespan", lifespan],
+      ["store", store],
+    ] as const;
+    for (const [name, part] of parts) {
+      try {
+        await within(CHECK_MS, part(), () => new Error(`it did not answer within ${CHECK_MS} ms`));
+      } catch (error) {
+        log("warning", `not ready: ${name}: ${messageOf(error)}`);
+        return name;
+      }
+    }
+    return undefined;
+  }
+  let looking: Promise<Missing | undefined> | undefined;
+  return async () => {
+    if (isClosing()) return "closing";
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    const missing = await looking;
+    return isClosing() ? "closing" : missing;
+  };
+}
+
+function answer(response: ServerResponse, status: number, body: Readonly<Record<string, string>>): void {
+  const headers = { "content-type": "application/json", "cache-control": "no-store" };
+  response.writeHead(status, headers).end(`${JSON.stringify(body)}\n`); // node leaves the body out where HEAD was asked
+}
+
+async function respond({ method, url = "/" }: IncomingMessage, response: ServerResponse, check: Check): Promise<void> {
+  const [path] = url.split("?");
+  if (path !== "/healthz" && path !== "/readyz") {
+    return answer(response, 404, { error: "Nothing here; there are /healthz and /readyz" });
+  }
+  if (method !== "GET" && method !== "HEAD") {
+    response.setHeader("allow", "GET, HEAD");
+    return answer(response, 405, { error: `${path} is read with GET` });
+  }
+  const missing = path === "/healthz" ? undefined : await check();
+  if (missing !== undefined) return answer(response, 503, { status: "not ready", missing });
+  return answer(response, 200, { status: path === "/healthz" ? "ok" : "ready" });
+}
+
+/**
+ * Answers health checks on a port of its own: `/healthz` says that the process lives, `/readyz` whether it takes requests.
+ * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError `"invalid_option"`, `"unknown_option"`
+ */
+export async function openAdmin(options: AdminOptions, needs: Needs): Promise<AdminListening> {
+  checkOptions(options, OPTIONS, "admin(options)");
+  const { port, host = "127.0.0.1" } = options;
+  if (port === undefined) refuseOption("admin(options) needs a port; 0 takes a free one");
+  const check = createCheck(needs);
+  const server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (request, response) => {
+    request.resume(); // nothing is read from it
+    void respond(request, response, check);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause) => {
+      const taken = codeOf(cause) === "EADDRINUSE";
+      const why = taken ? "is in use; choose another one" : `could not be opened (${messageOf(cause)})`;
+      reject(
+        new ConnectionError(`The admin port ${port} on ${host} ${why}`, {
+          code: taken ? "port_in_use" : "listen",
+          cause,
+        }),
+      );
+    });
+    server.listen({ port, host }, () => resolve());
+  });
+  const bound = server.address() as AddressInfo; // a TCP server has one once it listens
+  let closed: Promise<void> | undefined;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound.port}`,
+    port: bound.port,
+    close() {
+      closed ??= new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      });
+      return closed;
+    },
+  };
+}
