@@ -49,6 +49,10 @@ const multi = (connection: object) => new MultiServerMCPClient({ mcpServers: { s
 
 /** Hands each kind of options, wrong, to whoever takes it. */
 const TAKERS: Record<string, (given: Wrong) => unknown> = {
+  "@tenon/store AuditExportOptions": (given) => openMemory().audit.export(given),
+  "@tenon/store AuditSweepOptions": (given) => openMemory().audit.sweep(given),
+  "@tenon/store AuditTailOptions": (given) => openMemory().audit.tail(given),
+  "@tenon/store AuditVerifyOptions": (given) => openMemory().audit.verify(given),
   "@tenon/store MemoryOptions": openMemory,
   "@tenon/store/sqlite SqliteFileOptions": (given) => openSqliteFile(":memory:", given),
   "@tenon/store/sqlite SqliteOptions": openSqlite,
@@ -69,6 +73,8 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
     throw new Error(String(line).trim());
   },
   "@tenon/server ServerOptions": createServer,
+  "@tenon/server TasksOptions": (given) => serving({ tasks: given }),
+  "@tenon/server ToolTaskOptions": (given: object) => tool({ task: { use: "optional", ...given } } as Wrong),
   "@tenon/server TlsOptions": (given) => server().listen({ port: 0, tls: given }),
   "@tenon/server ToolOptions": tool,
   "@tenon/server WorkerPoolOptions": (given) => serving({ workers: given }),

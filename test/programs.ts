@@ -57,7 +57,7 @@ export async function programs(files: readonly string[]): Promise<string[]> {
       target: "node20.19",
       conditions: ["@tenon/source"],
       mainFields: ["module", "main"], // an ES module where a package has one: some of the others cannot be bundled
-      external: ["better-sqlite3", "pg", "piscina"],
+      external: ["better-sqlite3", "pg", "pg-boss", "piscina"],
       // some dependencies are CommonJS, which asks for Node's own modules with `require`
       banner: {
         js: 'import { createRequire as ownRequire } from "node:module"; const require = ownRequire(import.meta.url);',

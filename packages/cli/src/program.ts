@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { cleanText } from "@tenon/core";
 import { didYouMean } from "@tenon/core/internal";
 import { Command, CommanderError } from "commander";
+import { addAudit } from "./commands/audit.ts";
 import { addAuthServer } from "./commands/auth-server.ts";
 import { addKeys } from "./commands/keys.ts";
 import { addToken } from "./commands/token.ts";
@@ -36,6 +37,7 @@ function createProgram(): Command {
   addKeys(program);
   addToken(program);
   addAuthServer(program);
+  addAudit(program);
   return program;
 }
 

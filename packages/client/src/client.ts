@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, cleanText, type TenonError } from "@tenon/core";
 import { didYouMean } from "@tenon/core/internal";
@@ -87,6 +88,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   /** Servers that a list lacked, and the program's user was told of. */
   readonly #leftOut = new Set<string>();
   #routes = new Map<string, CatalogTool>();
+  /** Before the number of each call, so that its id is nobody else's: entries of many processes come together. */
+  readonly #prefix = `call-${randomBytes(6).toString("base64url").replaceAll(/[-_]/g, "x")}`;
   #calls = 0;
   #closing: Promise<void> | undefined;
 
@@ -296,7 +299,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   /** What one request needs of this client. */
-  #context({ server }: Entry, options: ReadOptions): WireContext {
+  #context({ server }: Entry, options: ReadOptions & { readonly callId?: string }): WireContext {
     return {
       server,
       emit: this.#emit,
@@ -308,7 +311,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
       // an option that is undefined is one that is not given
       options: { ...options, timeoutMs: options.timeoutMs ?? server.config.timeoutMs },
-      callId: `call-${++this.#calls}`,
+      callId: options.callId ?? `${this.#prefix}-${++this.#calls}`,
     };
   }
 

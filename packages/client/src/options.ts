@@ -214,6 +214,12 @@ const READ_OPTIONS: OptionChecks<ReadOptions> = {
   onLog: anything,
   maxResultBytes: positive("bytes"),
 };
+const LONGEST_CALL_ID = 200;
+const callId: OptionCheck = (value, where) => {
+  if (typeof value === "string" && value !== "" && value.length <= LONGEST_CALL_ID && !value.includes("\0")) return;
+  const given = typeof value === "string" ? `${value.length} characters` : kindOf(value);
+  wrong(`${where} must be a text of 1 to ${LONGEST_CALL_ID} characters without NUL, got ${given}`);
+};
 const FOLLOW_OPTIONS: OptionChecks<FollowOptions> = {
   totalMs: milliseconds,
   outageMs: milliseconds,
@@ -221,6 +227,7 @@ const FOLLOW_OPTIONS: OptionChecks<FollowOptions> = {
 };
 const CALL_OPTIONS: OptionChecks<CallOptions> = {
   ...READ_OPTIONS,
+  callId,
   runtime: anything,
   driver: anything,
   task: (task, where) => {

@@ -272,7 +272,7 @@ describe("the beginning of a task", () => {
   it("is declared to servers of the newer revision, and to no other", async () => {
     const capabilities: unknown[] = [];
     const modern = await start(
-      stubHttp({ onCall: ({ params }) => void capabilities.push(params._meta) ?? { content: [] } }),
+      stubHttp({ onCall: ({ params }) => ({ content: [], n: capabilities.push(params._meta) }) }),
     );
     const legacy = await start(stubHttp({ era: "legacy" }));
     const client = connect({ modern: modern.config, legacy: legacy.config });

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { ConfigError } from "@tenon/core";
-import { checkOptions } from "@tenon/core/internal";
+import { anything, checkOptions, milliseconds, type OptionChecks, positive } from "@tenon/core/internal";
 import { Kysely, PostgresDialect, sql } from "kysely";
-import pg from "pg";
 import { createAudit } from "./audit/audit-store.ts";
 import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createEventBus } from "./event/bus.ts";
@@ -12,9 +11,11 @@ import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
 import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
 import { shareSide } from "./sql/connection.ts";
 import { migrations } from "./sql/migrations/index.ts";
+import { createPool } from "./sql/postgres-pool.ts";
 import type { SqlSide, Tables } from "./sql/side.ts";
 import { bundle, type Stores } from "./stores.ts";
-import { createTableQueue } from "./task/queue.ts";
+import { createBossQueue } from "./task/boss-queue.ts";
+import type { TaskQueue } from "./task/queue.ts";
 import { createSqlTasks } from "./task/sql-tasks.ts";
 
 /** Which database the stores of several machines share. */
@@ -23,11 +24,24 @@ export interface PostgresOptions {
   url: string;
   /** Schema of the tables, made when there is none. Default `tenon`. */
   schema?: string;
-  /** Connections at once. Default 10. */
+  /** Connections at once, besides the one that listens for events while somebody does. Default 10. */
   maxConnections?: number;
+  /** Milliseconds to wait for a connection: until the database answers, or one of `maxConnections` is free. Default 10 seconds. */
+  connectionTimeoutMs?: number;
+  /** Milliseconds a statement may take, and a transaction may stand still. Default 30 seconds. */
+  statementTimeoutMs?: number;
   /** Milliseconds a claim on an outcome or the run of a task lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;
 }
+
+const OPTIONS: OptionChecks<PostgresOptions> = {
+  url: anything,
+  schema: anything,
+  maxConnections: positive("connections"),
+  connectionTimeoutMs: milliseconds,
+  statementTimeoutMs: milliseconds,
+  leaseMs: anything,
+};
 
 /** Any number that nobody else locks: the first bytes of "tenon". */
 const MIGRATION_LOCK = 0x74656e6f;
@@ -36,6 +50,7 @@ const MIGRATION_LOCK = 0x74656e6f;
 const IDLE_MS = 10_000;
 /** Milliseconds since 1970; no part of one, as `Date.now()` has none. */
 const CLOCK = sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+const MOMENT = sql<number>`floor(extract(epoch from statement_timestamp()) * 1000)::bigint`;
 
 async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -59,12 +74,22 @@ async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
 /** A name next to that of the schema, short enough to be one. */
 function besides(schema: string, what: string): string {
   const name = `${schema}_${what}`;
-  return name.length <= 50 ? name : `tenon_${createHash("sha256").update(schema).digest("hex").slice(0, 24)}_${what}`;
+  // pg-boss takes 50 characters, and writes tables of the name job_i… into its statements
+  return name.length <= 50 && !name.includes("job_i")
+    ? name
+    : `tenon_${createHash("sha256").update(schema).digest("hex").slice(0, 24)}_${what}`;
 }
 
-function connect(options: PostgresOptions): () => SqlSide {
-  checkOptions(options, ["url", "schema", "maxConnections", "leaseMs"], "openPostgres(options)");
-  const { url, schema = "tenon" } = options;
+/** A database that is opened at first use. */
+interface Connected {
+  readonly attach: () => SqlSide;
+  /** Tasks in the order in which they are due. */
+  queue(side: SqlSide): TaskQueue;
+}
+
+function connect(options: PostgresOptions): Connected {
+  const { url, schema = "tenon", maxConnections = 10 } = options;
+  const { connectionTimeoutMs = 10_000, statementTimeoutMs = 30_000 } = options;
   // left out, the driver would take whatever database runs on this machine
   if (typeof url !== "string" || url === "") {
     throw new ConfigError("openPostgres needs options.url, such as postgres://user@host:5432/database", {
@@ -74,8 +99,9 @@ function connect(options: PostgresOptions): () => SqlSide {
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new ConfigError(`openPostgres: schema "${schema}" must be one word of a-z 0-9 _`, { code: "schema_name" });
   }
-  const pool = new pg.Pool({ connectionString: url, max: options.maxConnections ?? 10 });
-  pool.on("error", () => undefined); // an idle connection ended: the next query opens another, or says why it cannot
+  const where = `in the schema ${schema} of Postgres`; // the address may hold a password, so errors name the schema
+  const config = { connectionString: url, connectionTimeoutMillis: connectionTimeoutMs };
+  const pool = createPool({ config, where, maxConnections, connectionTimeoutMs, statementTimeoutMs });
   const root = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   const db = root.withSchema(schema);
   let ready: Promise<void> | undefined;
@@ -88,19 +114,19 @@ function connect(options: PostgresOptions): () => SqlSide {
     return db;
   };
   const signals = createPostgresSignals({
-    config: { connectionString: url },
+    config,
     channel: besides(schema, "signals"),
-    answerMs: 10_000,
+    answerMs: connectionTimeoutMs,
     db: open,
   });
-  // the address may hold a password, so errors name the schema
-  return shareSide(`in the schema ${schema} of Postgres`, {
+  const attach = shareSide(where, {
     db: open,
     async now(queries) {
       const { rows } = await sql<{ now: string }>`select ${CLOCK} as now`.execute(queries);
       return Number(rows[0]?.now);
     },
     clock: () => CLOCK,
+    moment: () => MOMENT,
     lockRows: true,
     async lock(trx, name) {
       // the database has one room for all locks: the schema keeps its own apart
@@ -113,9 +139,13 @@ function connect(options: PostgresOptions): () => SqlSide {
     async close() {
       await signals.close();
       await root.destroy();
-      if (!pool.ended) await pool.end(); // Kysely closes only what it has used
+      await pool.end(); // Kysely closes only what it has used
     },
   });
+  return {
+    attach,
+    queue: (side) => createBossQueue(side, { schema: besides(schema, "jobs"), pool, lock: MIGRATION_LOCK }),
+  };
 }
 
 /**
@@ -125,15 +155,16 @@ function connect(options: PostgresOptions): () => SqlSide {
  * @example await using stores = openPostgres({ url: process.env.TENON_DATABASE_URL });
  */
 export function openPostgres(options: PostgresOptions): Stores {
+  checkOptions(options, OPTIONS, "openPostgres(options)");
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openPostgres(options)");
-  const attach = connect(options);
+  const { attach, queue } = connect(options);
   const side = attach();
   const events = attach();
   const audit = attach();
   return bundle({
     outcomes: createSqlOutcomes(attach(), leaseMs),
     leases: createSqlLeases(attach()),
-    tasks: createSqlTasks(side, leaseMs, createTableQueue(side)),
+    tasks: createSqlTasks(side, leaseMs, queue(side)),
     events: createEventBus(events.signals, events.close),
     audit: createAudit(createSqlAuditTable(audit), {
       leases: createSqlLeases(attach()),

@@ -85,6 +85,7 @@ function open(path: string, ended: () => void): Attach {
     db: async () => db,
     now: async () => Date.now(),
     clock: () => sql`${Date.now()}`,
+    moment: () => sql`${Date.now()}`,
     lockRows: false,
     lock: async () => undefined,
     signals,

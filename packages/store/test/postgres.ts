@@ -14,8 +14,10 @@ export function onPostgres(what: string, name: string, tests: (url: string, sche
   const schema = `tenon_${name}_${process.pid}_${Date.now()}`;
   const admin = new pg.Pool({ connectionString: url, max: 1 });
   afterAll(async () => {
-    await admin.query(`drop schema if exists ${schema} cascade`);
-    await admin.query(`drop schema if exists ${schema}_race cascade`);
+    for (const made of [schema, `${schema}_race`]) {
+      await admin.query(`drop schema if exists ${made} cascade`);
+      await admin.query(`drop schema if exists ${made}_jobs cascade`); // of pg-boss
+    }
     await admin.end();
   });
   tests(url, schema);

@@ -61,6 +61,8 @@ export function taskSuite(kind: string, open: (leaseMs: number) => Stores): void
           await tasks.create(task);
           const run = await takeTask(tasks, task);
           expect(JSON.stringify(run.task.call)).toBe(JSON.stringify(call));
+          await run.report({ statusMessage: "a\0b \ud800", progress: call });
+          expect((await tasks.find(task.id))?.statusMessage).toBe("a\0b \ud800");
           await run.finish({ status: "completed", result });
           expect(JSON.stringify((await tasks.find(task.id))?.result)).toBe(JSON.stringify(result));
         }
@@ -95,6 +97,8 @@ export function taskSuite(kind: string, open: (leaseMs: number) => Stores): void
       it("refuse what cannot be kept, and say why", async () => {
         await expect(tasks.create(newTask({ id: "" }))).rejects.toThrow("The id of a task is a text of 1 to 500");
         await expect(tasks.create(newTask({ server: "s".repeat(501) }))).rejects.toThrow("given 501 characters");
+        await expect(tasks.create(newTask({ owner: "a\0b" }))).rejects.toThrow("given one with a NUL");
+        await expect(tasks.take(["s"], "")).rejects.toThrow("The holder of a task");
         await expect(tasks.create(newTask({ ttlMs: 0 }))).rejects.toMatchObject({ code: "task" });
         await expect(tasks.create(newTask({ pollIntervalMs: Number.NaN }))).rejects.toMatchObject({ code: "task" });
         const task = newTask();
@@ -103,6 +107,7 @@ export function taskSuite(kind: string, open: (leaseMs: number) => Stores): void
         const large = "x".repeat(64 * 1024 * 1024);
         await expect(run.finish({ status: "completed", result: large })).rejects.toMatchObject({ code: "too_large" });
         await expect(run.record("s", [large])).rejects.toThrow("64 MiB");
+        await expect(run.record("", [])).rejects.toThrow("The name of a step");
         expect(await status(task.id)).toBe("working");
       });
     });

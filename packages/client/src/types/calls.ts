@@ -39,7 +39,7 @@ export interface ToolCallRequest<Runtime extends ToolRuntime = ToolRuntime> {
   readonly server: string;
   /** The tool's name on the wire. */
   readonly name: string;
-  /** Names the call in events, logs and audit entries; unique per call of this client, the same however often it is sent. */
+  /** Names the call in events, logs and audit entries; the same however often it is sent. */
   readonly callId: string;
   /** The arguments as they will be sent. */
   readonly args: Readonly<Record<string, unknown>>;
@@ -141,6 +141,11 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
   headers?: Record<string, string>;
   /** Sent as `_meta`, besides the protocol's own keys. */
   meta?: Record<string, unknown>;
+  /**
+   * Names the call in events, logs and audit entries, 1 to 200 characters. Give a call that is carried on by another process the
+   * id it had, so that its audit entries are found together; the agent does. Default: an id no other call has.
+   */
+  callId?: string;
   /** What interceptors see as `request.runtime`. */
   runtime?: Runtime;
   /** Progress of this call only, besides `events.onProgress`. */
@@ -156,4 +161,4 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
 }
 
 /** Options of one reading of a resource or one rendering of a prompt. */
-export type ReadOptions = Omit<CallOptions, "driver" | "runtime" | "task">;
+export type ReadOptions = Omit<CallOptions, "driver" | "runtime" | "callId" | "task">;

@@ -19,7 +19,7 @@ function dataOf(entry: AuditedCall) {
  * trail.
  */
 export function sinkInto(append: (entry: NewAuditEntry) => Promise<AuditRecord>, closed: AbortSignal): AuditSinkPair {
-  /** The pass in the trail of each pass of this process; undefined where its intent could not be written. */
+  /** The pass in the trail of each open pass of this process; undefined where its intent could not be written. */
   const passes = new Map<string, Promise<number | undefined>>();
   const nameOf = ({ callId, pass }: AuditedCall): string => `${pass}:${callId}`;
   let waiting = 0;
@@ -47,12 +47,16 @@ export function sinkInto(append: (entry: NewAuditEntry) => Promise<AuditRecord>,
 
   return {
     async intent(entry) {
+      const name = nameOf(entry);
       const written = append({ kind: "intent", callId: entry.callId, data: dataOf(entry) });
       passes.set(
-        nameOf(entry),
+        name,
         written.then(
           ({ pass }) => pass,
-          () => undefined,
+          () => {
+            passes.delete(name);
+            return undefined;
+          },
         ),
       );
       await written;

@@ -4,8 +4,8 @@ import type { ClaimedBefore } from "../outcome/outcomes.ts";
 import type { TaskStatus } from "../task/tasks.ts";
 
 /** pg reads a bigint as text; what we keep in one is far below 2^53. */
-type Big = ColumnType<number | string, number, number | RawBuilder<number>>;
-type BigOrNull = ColumnType<number | string | null, number | null, number | null>;
+type Big = ColumnType<number | string, number | RawBuilder<number>, number | RawBuilder<number>>;
+type BigOrNull = ColumnType<number | string | null, number | RawBuilder<number> | null, number | null>;
 
 /** The tables of `migrations/`. */
 export interface Tables {
@@ -81,6 +81,8 @@ export interface SqlSide {
   now(db: Queries): Promise<number>;
   /** The same clock inside of a query, read when the query looks at a row. */
   clock(): RawBuilder<number>;
+  /** The same clock, standing still within a statement. */
+  moment(): RawBuilder<number>;
   /** Whether a row that is read to be written must be locked (`for update`); SQLite has locked the file already. */
   readonly lockRows: boolean;
   /** Waits until no other transaction has this lock, and has it until the end of this one; SQLite has locked the file already. */

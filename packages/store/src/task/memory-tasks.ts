@@ -5,6 +5,7 @@ import {
   type Asked,
   allAnswered,
   changeTopic,
+  checkName,
   checkTask,
   dueTopic,
   fruitlessAfter,
@@ -216,6 +217,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         return true;
       },
       async record(step, result) {
+        checkName("The name of a step", step);
         const text = pack(`The result of the step "${step}"`, result);
         const found = held();
         if (!found) throw lostRun(entry.id, entries.get(entry.id)?.status);
@@ -338,7 +340,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       change(entry, { status: "cancelled" });
       return true;
     },
-    async take(servers) {
+    async take(servers, holder) {
+      checkName("The holder of a task", holder);
       const now = Date.now();
       if (now - swept > SWEEP_EVERY_MS) sweep();
       let next: Entry | undefined;

@@ -49,15 +49,25 @@ export const unpack = (text: string): Json => JSON.parse(text) as Json; // pack(
 /** The same for what was an object when it was packed. */
 export const unpackObject = (text: string): JsonObject => JSON.parse(text) as JsonObject; // pack() wrote it from an object
 
+/** Refuses a name that a database cannot keep or find again. @throws ConfigError `code: "task"` */
+export function checkName(what: string, text: string): void {
+  const fits = typeof text === "string" && text !== "" && text.length <= LONGEST_NAME;
+  if (fits && !text.includes("\0")) return;
+  const given = typeof text !== "string" ? typeof text : fits ? "one with a NUL" : `${text.length} characters`;
+  throw new ConfigError(`${what} is a text of 1 to ${LONGEST_NAME} characters without NUL, given ${given}`, {
+    code: "task",
+  });
+}
+
 /** Refuses a task that no store can keep. @throws ConfigError `code: "task"` */
 export function checkTask(task: NewTask): void {
-  const names = { id: task.id, server: task.server, tool: task.tool, owner: task.owner };
-  for (const [what, text] of Object.entries(names)) {
-    if (typeof text === "string" && text !== "" && text.length <= LONGEST_NAME) continue;
-    const given = typeof text === "string" ? `${text.length} characters` : typeof text;
-    throw new ConfigError(`The ${what} of a task is a text of 1 to ${LONGEST_NAME} characters, given ${given}`, {
-      code: "task",
-    });
+  checkName("The id of a task", task.id);
+  checkName("The server of a task", task.server);
+  checkName("The tool of a task", task.tool);
+  checkName("The owner of a task", task.owner);
+  if (task.callKey) {
+    checkName("The key of a call", task.callKey.key);
+    checkName("The digest of a call", task.callKey.digest);
   }
   for (const [what, ms] of Object.entries({ ttlMs: task.ttlMs ?? 1, pollIntervalMs: task.pollIntervalMs })) {
     if (ms > 0 && ms <= 1e15) continue;

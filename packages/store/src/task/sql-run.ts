@@ -3,12 +3,14 @@ import { sql, type Updateable } from "kysely";
 import type { Signal } from "../event/signals.ts";
 import { endOf } from "../lease/leases.ts";
 import { releaseLease } from "../lease/sql-leases.ts";
+import { withRetry } from "../sql/retry.ts";
 import type { Queries, SqlSide, Tables } from "../sql/side.ts";
-import type { TaskQueue, TaskRow } from "./queue.ts";
+import type { FoundTask, TaskQueue, TaskRow, WriteTasks } from "./queue.ts";
 import {
   type Asked,
   allAnswered,
   changeTopic,
+  checkName,
   dueTopic,
   fruitlessAfter,
   leaseName,
@@ -20,9 +22,6 @@ import {
 import type { TaskRecord, TaskRun } from "./tasks.ts";
 import type { Wakes } from "./wakes.ts";
 
-/** A transaction on tasks: what is told is heard once it is committed. */
-export type WriteTasks = <T>(work: (trx: Queries, tell: (signal: Signal) => void) => Promise<T>) => Promise<T>;
-
 /** What a run needs of its store. */
 export interface RunContext {
   readonly side: SqlSide;
@@ -32,13 +31,16 @@ export interface RunContext {
   readonly write: WriteTasks;
 }
 
+/** As JSON, since a handler may write what a text of the database cannot hold. */
+const packMessage = (statusMessage: string): string => pack("The status message of a task", statusMessage);
+
 /** What is kept of the questions of a task. */
 export const askedOf = (row: Pick<TaskRow, "asked">): Asked | undefined =>
   row.asked === null ? undefined : (JSON.parse(row.asked) as Asked); // ask() and answer() wrote it
 
 /** The row of a task, locked until the transaction ends: whoever changes a task and its lease locks them in this order. */
-export function lockTask(side: SqlSide, trx: Queries, id: string): Promise<TaskRow | undefined> {
-  const query = trx.selectFrom("tenon_tasks").selectAll().where("id", "=", id);
+export function lockTask(side: SqlSide, trx: Queries, id: string): Promise<FoundTask | undefined> {
+  const query = trx.selectFrom("tenon_tasks").selectAll().select(side.clock().as("now")).where("id", "=", id);
   return (side.lockRows ? query.forNoKeyUpdate() : query).executeTakeFirst();
 }
 
@@ -53,6 +55,9 @@ export async function hasProgressed(db: Queries, id: string, fence: number): Pro
     .executeTakeFirst();
   return step !== undefined;
 }
+
+/** The second time the right to run is gone already, and nothing happens. */
+const TWICE_IS_ONCE = { idempotent: true };
 
 /** A run of a task over any of the databases. @param fence of its lease */
 export function createSqlRun(
@@ -83,9 +88,20 @@ export function createSqlRun(
   }
 
   /** Lets go of the task. @returns its row, locked; undefined when the right to run it is lost */
-  async function end(trx: Queries): Promise<TaskRow | undefined> {
+  async function end(trx: Queries): Promise<FoundTask | undefined> {
     const found = await lockTask(side, trx, id);
     return (await releaseLease(side, trx, lease)) ? found : undefined;
+  }
+
+  /** Whether the task has ended as this run wants to end it. */
+  async function isSame(trx: Queries, wanted: { status: string; result?: string; error?: string }): Promise<boolean> {
+    const row = await trx
+      .selectFrom("tenon_tasks")
+      .select(["status", "result", "error"])
+      .where("id", "=", id)
+      .executeTakeFirst();
+    const { status, result = null, error = null } = wanted;
+    return row?.status === status && row.result === result && row.error === error;
   }
 
   const change = (trx: Queries, values: Updateable<Tables["tenon_tasks"]>): Promise<unknown> =>
@@ -101,17 +117,19 @@ export function createSqlRun(
       const found = await end(trx);
       if (found?.status !== "working") return false;
       const progressed = await hasProgressed(trx, id, fence);
-      const dueAt = endOf(await side.now(trx), delayMs);
+      const dueAt = endOf(Number(found.now), delayMs);
+      const job = queue.newJob();
       await change(trx, {
         fruitless: counts || progressed ? fruitlessAfter(found.fruitless, progressed) : found.fruitless,
         due_at: dueAt,
-        job: await queue.push(trx, row, delayMs > 0 ? dueAt : undefined),
-        ...(statusMessage !== undefined && { status_message: statusMessage, updated_at: side.clock() }),
+        job,
+        ...(statusMessage !== undefined && { status_message: packMessage(statusMessage), updated_at: side.clock() }),
       });
+      await queue.push(trx, { id, server, job }, delayMs > 0 ? dueAt : undefined);
       if (statusMessage !== undefined) tell(changed);
       if (delayMs <= 0) tell(due);
       return true;
-    });
+    }, TWICE_IS_ONCE);
     if (again && delayMs > 0) wakes.later(delayMs, due);
   }
 
@@ -123,23 +141,28 @@ export function createSqlRun(
     fence,
     async renew() {
       const db = await side.db();
-      const { numUpdatedRows } = await db
-        .updateTable("tenon_leases")
-        .set({ expires_at: sql<number>`${side.clock()} + ${sql.lit(Math.ceil(leaseMs))}` })
-        .where("name", "=", lease.name)
-        .where("holder", "=", holder)
-        .where("fence", "=", fence)
-        .where(({ exists, selectFrom }) =>
-          exists(selectFrom("tenon_tasks").select("id").where("id", "=", id).where("status", "=", "working")),
-        )
-        .executeTakeFirst();
+      const { numUpdatedRows } = await withRetry(
+        () =>
+          db
+            .updateTable("tenon_leases")
+            .set({ expires_at: sql<number>`${side.clock()} + ${sql.lit(Math.ceil(leaseMs))}` })
+            .where("name", "=", lease.name)
+            .where("holder", "=", holder)
+            .where("fence", "=", fence)
+            .where(({ exists, selectFrom }) =>
+              exists(selectFrom("tenon_tasks").select("id").where("id", "=", id).where("status", "=", "working")),
+            )
+            .executeTakeFirst(),
+        TWICE_IS_ONCE,
+      );
       return numUpdatedRows > 0n;
     },
     async record(step, result) {
+      checkName("The name of a step", step);
       const text = pack(`The result of the step "${step}"`, result);
       const db = await side.db();
       // one statement: the lease cannot be taken by somebody else between the look and the write
-      const { numInsertedOrUpdatedRows } = await db
+      const insert = db
         .insertInto("tenon_task_steps")
         .columns(["task", "step", "result", "fence", "at"])
         .expression(({ selectFrom }) => {
@@ -163,13 +186,13 @@ export function createSqlRun(
             fence: excluded.ref("excluded.fence"),
             at: excluded.ref("excluded.at"),
           })),
-        )
-        .executeTakeFirst();
+        );
+      const { numInsertedOrUpdatedRows } = await withRetry(() => insert.executeTakeFirst(), TWICE_IS_ONCE);
       if (numInsertedOrUpdatedRows !== 1n) throw await lost(db);
     },
     async report({ statusMessage, progress }) {
       const values = {
-        ...(statusMessage !== undefined && { status_message: statusMessage }),
+        ...(statusMessage !== undefined && { status_message: packMessage(statusMessage) }),
         ...(progress !== undefined && { progress: pack("The progress of a task", progress) }),
       };
       await write(async (trx, tell) => {
@@ -193,6 +216,7 @@ export function createSqlRun(
         if (found?.status !== "working") throw await lost(trx);
         const { asked, used } = openQuestions(questions, JSON.parse(found.used_keys) as string[]); // ask() wrote it
         const dueNow = allAnswered(asked);
+        const job = dueNow ? queue.newJob() : null;
         await change(trx, {
           status: dueNow ? "working" : "input_required",
           asked: pack("The questions of a task", asked),
@@ -201,25 +225,33 @@ export function createSqlRun(
           fruitless: 0,
           updated_at: side.clock(),
           due_at: side.clock(),
-          job: dueNow ? await queue.push(trx, row) : null,
+          job,
         });
+        await queue.push(trx, { id, server, job });
         tell(changed);
         if (dueNow) tell(due);
       });
     },
     async finish(how) {
-      const { status, statusMessage = null } = how;
+      const { status } = how;
+      const status_message = how.statusMessage === undefined ? null : packMessage(how.statusMessage);
       const values =
         how.status === "failed"
           ? { error: pack("The error of a task", how.error), dead: how.dead === true ? 1 : 0 }
           : { result: pack("The result of a task", how.result) };
+      let attempts = 0;
       await write(async (trx, tell) => {
+        attempts += 1;
         const found = await end(trx);
-        if (!found) throw await lost(trx);
+        if (!found) {
+          // the commit of the first attempt went through, and its answer was lost
+          if (attempts > 1 && (await isSame(trx, { status, ...values }))) return;
+          throw await lost(trx);
+        }
         if (found.status !== "working") return void (await change(trx, {}));
-        await change(trx, { status, status_message: statusMessage, updated_at: side.clock(), job: null, ...values });
+        await change(trx, { status, status_message, updated_at: side.clock(), job: null, ...values });
         tell(changed);
-      });
+      }, TWICE_IS_ONCE);
     },
     again: (delayMs, statusMessage) => requeue(delayMs, true, statusMessage),
     release: () => requeue(0, false),

@@ -1,10 +1,14 @@
 import type { Json } from "@tenon/core";
+import { sql } from "kysely";
+import type { Signal } from "../event/signals.ts";
 import { takeLease } from "../lease/sql-leases.ts";
+import { withRetry } from "../sql/retry.ts";
 import type { Queries, SqlSide } from "../sql/side.ts";
-import { liveLease, type TaskQueue, type TaskRow } from "./queue.ts";
+import { type FoundTask, liveLease, type TaskQueue, type TaskRow, type WriteTasks } from "./queue.ts";
 import {
   allAnswered,
   changeTopic,
+  checkName,
   checkTask,
   dueTopic,
   ENDED,
@@ -20,7 +24,7 @@ import {
   unpack,
   unpackObject,
 } from "./rules.ts";
-import { askedOf, createSqlRun, hasProgressed, lockTask, type RunContext, type WriteTasks } from "./sql-run.ts";
+import { askedOf, createSqlRun, hasProgressed, lockTask, type RunContext } from "./sql-run.ts";
 import type { NewTask, TaskRecord, TaskStore } from "./tasks.ts";
 import { createWakes } from "./wakes.ts";
 
@@ -39,7 +43,7 @@ function recordOf(row: TaskRow): TaskRecord {
     ttlMs: numberOrNull(row.ttl_ms),
     pollIntervalMs: Number(row.poll_interval_ms),
     status: row.status,
-    ...(row.status_message !== null && { statusMessage: row.status_message }),
+    ...(row.status_message !== null && { statusMessage: String(unpack(row.status_message)) }),
     ...(row.progress !== null && { progress: unpackObject(row.progress) }),
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
@@ -56,16 +60,23 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
   const wakes = createWakes(side.signals);
   let swept = Date.now();
 
-  const write: WriteTasks = async (work) => {
+  const write: WriteTasks = async (work, options = { idempotent: false }) => {
+    await queue.ready();
     const db = await side.db();
-    const told: Parameters<Parameters<typeof work>[1]>[0][] = [];
-    const done = await db.transaction().execute(async (trx) => {
-      const result = await work(trx, (signal) => told.push(signal));
-      await side.signals.inside(trx, told);
-      return result;
-    });
-    side.signals.after(told);
-    return done;
+    return withRetry(async () => {
+      const told: Signal[] = [];
+      const done = await db.transaction().execute(async (trx) => {
+        const result = await work(trx, (signal) => told.push(signal));
+        await side.signals.inside(trx, told);
+        return result;
+      });
+      side.signals.after(told);
+      return done;
+    }, options);
+  };
+  const read = async <T>(look: (db: Queries) => Promise<T>): Promise<T> => {
+    const db = await side.db();
+    return withRetry(() => look(db), { idempotent: true });
   };
   const context: RunContext = { side, leaseMs, queue, wakes, write };
 
@@ -82,8 +93,8 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
       );
 
   /** Whether its time is over and it has ended. */
-  const isGone = (row: TaskRow, now: number): boolean =>
-    hasEnded(row.status) && row.expires_at !== null && Number(row.expires_at) <= now;
+  const isGone = (row: FoundTask): boolean =>
+    hasEnded(row.status) && row.expires_at !== null && Number(row.expires_at) <= Number(row.now);
 
   async function deleteTasks(trx: Queries, ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
@@ -92,7 +103,8 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
   }
 
   /** Keeps a task. @returns undefined when another one has its key or id */
-  async function insert(trx: Queries, task: NewTask, call: string, now: number): Promise<TaskRow | undefined> {
+  async function insert(trx: Queries, task: NewTask, call: string): Promise<TaskRow | undefined> {
+    const now = side.moment();
     return trx
       .insertInto("tenon_tasks")
       .values({
@@ -108,11 +120,12 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
         status: "working",
         created_at: now,
         updated_at: now,
-        expires_at: task.ttlMs === null ? null : Math.ceil(now + task.ttlMs),
+        expires_at: task.ttlMs === null ? null : sql<number>`${now} + ${sql.lit(Math.ceil(task.ttlMs))}`,
         used_keys: "[]",
         fruitless: 0,
         dead: 0,
         due_at: now,
+        job: queue.newJob(),
       })
       .onConflict((conflict) => conflict.doNothing())
       .returningAll()
@@ -166,11 +179,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
     swept = Date.now();
     const ended = await endOverdue();
     const deleted = await deleteOld();
-    const requeued = await write(async (trx, tell) => {
-      const silent = await queue.repair(trx);
-      for (const server of new Set(silent.map((task) => task.server))) tell({ topic: dueTopic(server), message: null });
-      return silent.length;
-    });
+    const requeued = await queue.repair(write);
     await queue.tidy();
     return { requeued, ended, deleted };
   }
@@ -182,38 +191,37 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
       checkTask(task);
       const call = pack("The call of a task", task.call);
       await queue.prepare(task.server);
-      return write(async (trx, tell) => {
-        for (;;) {
-          const now = await side.now(trx);
-          const row = await insert(trx, task, call, now);
-          if (row) {
-            const job = await queue.push(trx, task);
-            if (job !== null) await trx.updateTable("tenon_tasks").set({ job }).where("id", "=", row.id).execute();
-            tell({ topic: dueTopic(task.server), message: task.id });
-            return recordOf(row);
+      // twice is once: the second time it is there
+      return write(
+        async (trx, tell) => {
+          for (;;) {
+            const row = await insert(trx, task, call);
+            if (row) {
+              await queue.push(trx, row);
+              tell({ topic: dueTopic(task.server), message: task.id });
+              return recordOf(row);
+            }
+            const query = trx.selectFrom("tenon_tasks").selectAll().select(side.clock().as("now"));
+            const same = await (task.callKey
+              ? query.where((where) =>
+                  where.or([where("call_key", "=", task.callKey?.key ?? null), where("id", "=", task.id)]),
+                )
+              : query.where("id", "=", task.id)
+            ).executeTakeFirst();
+            if (!same) continue; // deleted between the two
+            if (isGone(same)) {
+              await deleteTasks(trx, [same.id]);
+              continue;
+            }
+            if (task.callKey && same.call_digest !== task.callKey.digest) throw otherCall(task.callKey.key);
+            return recordOf(same);
           }
-          const query = trx.selectFrom("tenon_tasks").selectAll();
-          const same = await (task.callKey
-            ? query.where((where) =>
-                where.or([where("call_key", "=", task.callKey?.key ?? null), where("id", "=", task.id)]),
-              )
-            : query.where("id", "=", task.id)
-          ).executeTakeFirst();
-          if (!same) continue; // deleted between the two
-          if (isGone(same, now)) {
-            await deleteTasks(trx, [same.id]);
-            continue;
-          }
-          if (task.callKey && same.call_digest !== task.callKey.digest) throw otherCall(task.callKey.key);
-          return recordOf(same);
-        }
-      });
+        },
+        { idempotent: true },
+      );
     },
     async find(id) {
-      const row = await visible(await side.db())
-        .selectAll()
-        .where("id", "=", id)
-        .executeTakeFirst();
+      const row = await read((db) => visible(db).selectAll().where("id", "=", id).executeTakeFirst());
       return row && recordOf(row);
     },
     async answer(id, answers) {
@@ -225,12 +233,14 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
         const asked = takeAnswers(before, answers);
         if (!asked) return false;
         const due = allAnswered(asked);
+        const job = due ? queue.newJob() : null;
+        await queue.push(trx, { id, server: row.server, job });
         await trx
           .updateTable("tenon_tasks")
           .set({
             asked: pack("The answers to a task", asked),
             updated_at: side.clock(),
-            ...(due && { status: "working", due_at: side.clock(), job: await queue.push(trx, row) }),
+            ...(due && { status: "working", due_at: side.clock(), job }),
           })
           .where("id", "=", id)
           .execute();
@@ -254,6 +264,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
     },
     async take(servers, holder) {
       if (servers.length === 0) return undefined;
+      checkName("The holder of a task", holder);
       // whoever comes by cleans up: no timer keeps a process alive for it
       if (Date.now() - swept > SWEEP_EVERY_MS) await sweep();
       if (!(await queue.worthALook(await side.db(), servers))) return undefined;
@@ -282,24 +293,30 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
     onChange: (id, changed) => wakes.listen([changeTopic(id)], changed),
     async list(filter = {}) {
       const { server, status, dead, limit = 100 } = filter;
-      let query = visible(await side.db()).selectAll();
-      if (server !== undefined) query = query.where("server", "=", server);
-      if (status !== undefined) query = query.where("status", "=", status);
-      if (dead !== undefined) query = query.where("dead", "=", dead ? 1 : 0);
-      const rows = await query.orderBy("created_at", "desc").orderBy("id").limit(limit).execute();
+      const rows = await read((db) => {
+        let query = visible(db).selectAll();
+        if (server !== undefined) query = query.where("server", "=", server);
+        if (status !== undefined) query = query.where("status", "=", status);
+        if (dead !== undefined) query = query.where("dead", "=", dead ? 1 : 0);
+        return query.orderBy("created_at", "desc").orderBy("id").limit(limit).execute();
+      });
       return rows.map(recordOf);
     },
     async count(server) {
-      let query = visible(await side.db()).select(({ fn }) => ["status", fn.countAll().as("tasks")]);
-      if (server !== undefined) query = query.where("server", "=", server);
+      const rows = await read((db) => {
+        const query = visible(db).select(({ fn }) => ["status", fn.countAll().as("tasks")]);
+        return (server === undefined ? query : query.where("server", "=", server)).groupBy("status").execute();
+      });
       const counts = { working: 0, input_required: 0, completed: 0, failed: 0, cancelled: 0 };
-      for (const { status, tasks } of await query.groupBy("status").execute()) counts[status] = Number(tasks);
+      for (const { status, tasks } of rows) counts[status] = Number(tasks);
       return counts;
     },
     async retry(id) {
       return write(async (trx, tell) => {
         const row = await lockTask(side, trx, id);
-        if (row?.status !== "failed" || row.dead !== 1 || isGone(row, await side.now(trx))) return false;
+        if (row?.status !== "failed" || row.dead !== 1 || isGone(row)) return false;
+        const job = queue.newJob();
+        await queue.push(trx, { id, server: row.server, job });
         await trx
           .updateTable("tenon_tasks")
           .set({
@@ -310,7 +327,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
             status_message: null,
             updated_at: side.clock(),
             due_at: side.clock(),
-            job: await queue.push(trx, row),
+            job,
           })
           .where("id", "=", id)
           .execute();
