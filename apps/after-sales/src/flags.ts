@@ -35,10 +35,17 @@ export interface ServeFlags extends CommonFlags {
   allowedHost?: readonly string[];
   adminPort?: number;
   adminHost?: string;
+  /** False: worker processes run the tasks. */
+  worker?: boolean;
   /** Whose tokens the server takes instead of the desk's own. */
   issuer?: string;
   jwks?: string;
   audience?: string;
+}
+
+/** What `worker` is told. */
+export interface WorkerFlags extends CommonFlags, Pick<ServeFlags, "adminPort" | "adminHost"> {
+  concurrency?: number;
 }
 
 /** Where the commands keep things. */

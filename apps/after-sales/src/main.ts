@@ -20,6 +20,14 @@ const port = (text: string): number => {
   if (/^\d+$/.test(text) && Number(text) <= 65_535) return Number(text);
   throw new InvalidArgumentError("expected a port from 0 to 65535");
 };
+const tasks = (text: string): number => {
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("expected a number of tasks from 1 to 9999");
+};
+const admin = (command: Command): Command =>
+  command
+    .option("--admin-port <port>", "answer /healthz and /readyz on a port of their own", port)
+    .option("--admin-host <address>", "address of the admin port, default 127.0.0.1");
 const common = (command: Command): Command =>
   command
     .option("--data <directory>", "where orders and threads are kept", process.env.TENON_DATA_DIR ?? ".tenon")
@@ -67,13 +75,11 @@ deskFlags(program.command("start").description("servers and chat; without a term
   runStart,
 );
 deskFlags(program.command("chat").description("chat in the terminal, or piped line by line")).action(runChat);
-common(program.command("serve <server>").description("one server: order, notification or all"))
+admin(common(program.command("serve <server>").description("one server: order, notification or all")))
   .option("--port <port>", "port to listen on", port)
   .option("--any-port", "take a free port when the wanted one is in use")
   .option("--host <address>", "address to bind, default 127.0.0.1; any other needs --allowed-host")
   .option("--allowed-host <names...>", "host names under which clients reach it")
-  .option("--admin-port <port>", "answer /healthz and /readyz on a port of their own", port)
-  .option("--admin-host <address>", "address of the admin port, default 127.0.0.1")
   .addOption(new Option("--issuer <issuer>", "take tokens of this issuer, not the desk's own").env("TENON_ISSUER"))
   .addOption(new Option("--jwks <url|file>", "public keys of that issuer (RFC 7517)").env("TENON_JWKS"))
   .addOption(
@@ -81,7 +87,15 @@ common(program.command("serve <server>").description("one server: order, notific
       "TENON_AUDIENCE",
     ),
   )
+  .option("--no-worker", "leave tasks to `worker` processes")
   .action(async (which, flags) => (await servers()).runServe(which, flags));
+admin(
+  common(
+    program.command("worker").description("runs tasks of the order server, on any machine that shares its database"),
+  ),
+)
+  .option("--concurrency <tasks>", "tasks at once, default 4", tasks)
+  .action(async (flags) => (await servers()).runWorker(flags));
 
 /** The program's edge: a person reads one line, never a trace. */
 function fail(error: unknown): never {

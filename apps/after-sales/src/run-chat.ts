@@ -1,6 +1,7 @@
 import { resolveModel } from "@tenon/agent";
 import { openLines } from "@tenon/client/terminal";
 import { openSigningKey } from "@tenon/server/development";
+import { openAudit } from "./agent/audit.ts";
 import { openDesk } from "./agent/desk.ts";
 import type { DeskContext } from "./agent/interceptors.ts";
 import { openThreads } from "./agent/threads.ts";
@@ -35,6 +36,7 @@ export async function runChat(flags: DeskFlags): Promise<void> {
   const lines = openLines(process.stdin, process.stdout, () => stop.again());
   process.stdout.on("error", () => stop.abort()); // whoever read us is gone, for example `| head`
   const threads = await openThreads(placeOf(flags));
+  const audit = await openAudit(placeOf(flags));
   const servers = await reachServers(flags, (line) => lines.notice(line));
   const desk = openDesk({
     urls: servers.urls,
@@ -42,6 +44,7 @@ export async function runChat(flags: DeskFlags): Promise<void> {
     user,
     model,
     threads,
+    audit,
     texts: t,
   });
   try {
@@ -59,6 +62,7 @@ export async function runChat(flags: DeskFlags): Promise<void> {
     lines.close();
     await desk.close();
     await servers.close();
+    await audit.close();
     await threads.close();
   }
 }

@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "@tenon/core";
-import { type DeskFlags, placeOf, type ServeFlags } from "./flags.ts";
+import { type DeskFlags, placeOf, type ServeFlags, type WorkerFlags } from "./flags.ts";
 import { PORTS, SERVER_NAMES, type ServerName } from "./servers/names.ts";
-import { listenOn, openDeskServer } from "./servers/serve.ts";
+import { type DeskServer, listenOn, openDeskServer } from "./servers/serve.ts";
 import { startServers } from "./servers/supervisor.ts";
 import { stopOnSignals } from "./stop.ts";
 import { textsFor } from "./texts/index.ts";
@@ -92,13 +92,11 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
   for (const name of names) {
     const { lang, smsWebhook, issuer, jwks, audience, allowedHost: allowedHosts } = flags;
     const place = placeOf(flags);
-    const server = await openDeskServer(name, { place, lang, smsWebhook, issuer, jwks, audience, allowedHosts });
+    const concurrency = flags.worker === false ? 0 : undefined;
+    const trust = { issuer, jwks, audience };
+    const server = await openDeskServer(name, { place, lang, smsWebhook, allowedHosts, concurrency, ...trust });
     running.push(server);
-    if (flags.adminPort !== undefined) {
-      // first: it says that the process lives while the database is not there yet
-      const admin = await server.admin({ port: flags.adminPort, ...(flags.adminHost && { host: flags.adminHost }) });
-      if (!process.send) process.stdout.write(`admin ${admin.url}\n`);
-    }
+    await openAdmin(server, flags);
     const where = { port: flags.port ?? PORTS[name], ...(flags.host !== undefined && { host: flags.host }) };
     const { url, moved } = await listenOn(server, where, flags.anyPort ?? false);
     if (process.send) process.send({ url, moved });
@@ -107,6 +105,26 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
   await aborted(stop.signal);
   setTimeout(() => process.exit(0), CLOSE_MS).unref();
   await Promise.allSettled(running.map((server) => server.close()));
+}
+
+/** The admin port, where one is wanted. First of all: it says that the process lives while the database is not there yet. */
+async function openAdmin(server: DeskServer, flags: Pick<ServeFlags, "adminPort" | "adminHost">): Promise<void> {
+  const { adminPort: port, adminHost: host } = flags;
+  if (port === undefined) return;
+  const { url } = await server.admin({ port, ...(host !== undefined && { host }) });
+  if (!process.send) process.stdout.write(`admin ${url}\n`);
+}
+
+/** `worker`: runs tasks of the order server without serving it, until a signal comes. */
+export async function runWorker(flags: WorkerFlags): Promise<void> {
+  const stop = stopOnSignals();
+  const server = await openDeskServer("order", { place: placeOf(flags), lang: flags.lang });
+  await openAdmin(server, flags);
+  await server.work(flags.concurrency === undefined ? {} : { concurrency: flags.concurrency });
+  process.stdout.write("worker is ready\n");
+  await aborted(stop.signal);
+  setTimeout(() => process.exit(0), CLOSE_MS).unref();
+  await server.close();
 }
 
 /** Waits for the signal, and keeps the program alive meanwhile. */

@@ -1,6 +1,8 @@
+import { randomBytes } from "node:crypto";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { ConnectionError, META } from "@tenon/core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { dataDirectory, ENTRY, Program } from "./desk.ts";
 import type { Passed } from "./proxy.ts";
 import { roundRobin } from "./proxy.ts";
 import { openScene, REPLICAS, type Scene } from "./scale-scene.ts";
@@ -32,7 +34,7 @@ if (url === undefined) {
 
     it("made its tables once, although all of them began together", async () => {
       const steps = await scene.query<{ name: string }>("select name from desk_migrations");
-      expect(steps).toEqual([{ name: "desk_001" }]);
+      expect(steps).toEqual([{ name: "desk_001" }, { name: "desk_keys_001" }]);
       expect(await scene.query("select id, amount from orders order by id")).toHaveLength(4);
     });
 
@@ -119,6 +121,26 @@ if (url === undefined) {
       expect((await fetch(`${admin}/healthz`)).status).toBe(200);
       expect((await fetch(`${admin}/readyz`)).status).toBe(200);
       expect((await fetch(new URL("/readyz", url))).status).toBe(404);
+    });
+
+    it("does not start a process that could not read the others' questions, and changes keys one process after the other", async () => {
+      const { TENON_STATE_KEYS: key = "", ...rest } = scene.env;
+      const [other, next] = [randomBytes(32), randomBytes(32)].map((bytes) => bytes.toString("base64url"));
+      const serve = (keys: string | undefined) => {
+        const data = dataDirectory();
+        const words = ["serve", "order", "--port", "0", "--data", data, "--lang", "zh"];
+        return new Program([process.execPath, ENTRY, ...words], { ...rest, ...(keys && { TENON_STATE_KEYS: keys }) });
+      };
+      for (const keys of [other, undefined]) {
+        const { code, stderr } = await serve(keys).ended; // without, a key of its own is made
+        expect(code).toBe(1);
+        expect(stderr).toMatch(/^after-sales: .* seal questions with another key .* the same TENON_STATE_KEYS.*\n$/);
+      }
+      for (const keys of [`${key},${next}`, `${next},${key}`, `${key},${next}`, key]) {
+        const process = serve(keys);
+        await process.sees(/http:\S+\/mcp\n/);
+        expect((await process.kill("SIGTERM").ended).code).toBe(0);
+      }
     });
 
     it("lets two agents work on two threads at once, and one of them on the same thread", async () => {

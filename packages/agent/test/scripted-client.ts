@@ -144,7 +144,7 @@ export function scriptedClient(
             raw: wire as unknown as ToolResult["raw"],
           };
         }
-        if (!call.driver) throw new ProtocolError("asked without a driver", { code: "no_driver" });
+        if (!call.driver?.answer) throw new ProtocolError("asked without a driver", { code: "no_driver" });
         const questions = wire.inputRequests as Record<string, ElicitationRequest>;
         more = { answers: await call.driver.answer(questions, leg), state: String(wire.requestState) };
       }
@@ -182,6 +182,7 @@ export function scriptedClient(
     listResourceTemplates: async () => [],
     callTool,
     dispatch: closed,
+    tasks: { start: closed, get: closed, answer: closed, cancel: closed, resume: closed },
     readResources: closed,
     getPrompt: closed,
     servers: () => [],

@@ -20,18 +20,29 @@ afterEach(() => {
 });
 
 describe("the command line", () => {
-  it.each([["keys", "new"], ["keys", "show"], ["token"], ["auth-server"]])(
-    "explains %s %s with examples",
-    async (...path) => {
-      const command = path.filter((word) => word !== undefined);
-      expect(await run([...command, "--help"])).toBe(0);
-      expect(stdout).toContain("Examples:\n  tenon ");
-      expect(stderr).toBe("");
-    },
-  );
+  it.each([
+    ["keys", "new"],
+    ["keys", "show"],
+    ["token"],
+    ["auth-server"],
+    ["audit", "verify"],
+    ["audit", "tail"],
+    ["audit", "export"],
+  ])("explains %s %s with examples", async (...path) => {
+    const command = path.filter((word) => word !== undefined);
+    expect(await run([...command, "--help"])).toBe(0);
+    expect(stdout).toContain("Examples:\n  tenon ");
+    expect(stderr).toBe("");
+  });
   it("lists its commands and exit codes", async () => {
     expect(await run(["--help"])).toBe(0);
-    for (const word of ["keys", "token", "auth-server", "Exit codes: 0 done, 1 failed, 2 the command line is wrong"]) {
+    for (const word of [
+      "keys",
+      "token",
+      "auth-server",
+      "audit",
+      "Exit codes: 0 done, 1 failed, 2 the command line is wrong",
+    ]) {
       expect(stdout).toContain(word);
     }
   });

@@ -21,7 +21,7 @@ interface Where {
 }
 
 function start(args: readonly string[], { cwd, env = {} }: Where) {
-  const { TENON_DATA_DIR: _, ...rest } = process.env;
+  const { TENON_DATA_DIR: _data, TENON_DATABASE_URL: _url, TENON_DATABASE_SCHEMA: _schema, ...rest } = process.env;
   return spawn(process.execPath, [main, ...args], {
     cwd,
     env: { ...rest, ...env },

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, cleanText, type TenonError } from "@tenon/core";
 import { didYouMean } from "@tenon/core/internal";
@@ -36,6 +37,7 @@ import {
 } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./question/peer-requests.ts";
 import { Visits } from "./question/url-refusals.ts";
+import { createClientTasks } from "./task/client-tasks.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
 import type { CallOptions, ReadOptions, ToolCallOutcome, ToolCallRequest, ToolRuntime } from "./types/calls.ts";
@@ -50,6 +52,7 @@ import type {
 import type { Client, ClientOptions } from "./types/client.ts";
 import type { ClientEvents } from "./types/events.ts";
 import type { ServerInfo } from "./types/servers.ts";
+import type { ClientTasks } from "./types/tasks.ts";
 
 const CLOSE_MS = 1_700;
 const CLOSE_POOLS_MS = 200;
@@ -71,6 +74,7 @@ function closedError(): ConnectionError {
 
 class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime, Extra> {
   readonly elicitation: "callback" | "interrupt" | "none";
+  readonly tasks: ClientTasks<Runtime, Extra>;
   readonly #options: ClientOptions<Runtime, Extra>;
   readonly #events: ClientEvents;
   readonly #emit: ReturnType<typeof createEmit>;
@@ -84,6 +88,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   /** Servers that a list lacked, and the program's user was told of. */
   readonly #leftOut = new Set<string>();
   #routes = new Map<string, CatalogTool>();
+  /** Before the number of each call, so that its id is nobody else's: entries of many processes come together. */
+  readonly #prefix = `call-${randomBytes(6).toString("base64url").replaceAll(/[-_]/g, "x")}`;
   #calls = 0;
   #closing: Promise<void> | undefined;
 
@@ -115,6 +121,12 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       };
       this.#entries.set(name, { server, tools, cache: new AnswerCache() });
     }
+    this.tasks = createClientTasks<Runtime, Extra>({
+      signal: this.#abort.signal,
+      server: (name) => this.#entry(name).server,
+      context: (name, given) => this.#context(this.#entry(name), given),
+      call: (...call) => this.#call(...call),
+    });
   }
 
   async listTools(...servers: string[]): Promise<readonly CatalogTool[]> {
@@ -151,13 +163,24 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     options: CallOptions<Runtime> = {},
   ): Promise<ToolCallOutcome<Extra>> {
     checkCallOptions(options);
+    return this.#call(server, tool, args, options, {});
+  }
+
+  async #call(
+    server: string,
+    tool: string,
+    args: Record<string, unknown>,
+    options: CallOptions<Runtime>,
+    { starts = false, task }: { readonly starts?: boolean; readonly task?: string },
+  ): Promise<ToolCallOutcome<Extra>> {
     checkName("callTool", tool);
     const entry = this.#entry(server);
     const refused = refuseNoObject(server, tool, args);
     if (refused && this.#options.toolErrors === "throw") throw refused;
     if (refused) return problemResult(refused);
-    const { driver } = options;
-    const context = { ...this.#context(entry, options), tools: entry.tools, gate: this.#gate, driver, given: args };
+    const { driver, task: follow = {} } = options;
+    const own = { tools: entry.tools, gate: this.#gate, driver, given: args, follow, starts };
+    const context = { ...this.#context(entry, options), ...own };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
@@ -175,6 +198,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
           args,
           headers: options.headers ?? {},
           meta: options.meta ?? {},
+          ...(task !== undefined && { task }),
           runtime,
           signal,
           define: (name) => entry.tools.define(name),
@@ -275,7 +299,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   /** What one request needs of this client. */
-  #context({ server }: Entry, options: ReadOptions): WireContext {
+  #context({ server }: Entry, options: ReadOptions & { readonly callId?: string }): WireContext {
     return {
       server,
       emit: this.#emit,
@@ -287,7 +311,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
       // an option that is undefined is one that is not given
       options: { ...options, timeoutMs: options.timeoutMs ?? server.config.timeoutMs },
-      callId: `call-${++this.#calls}`,
+      callId: options.callId ?? `${this.#prefix}-${++this.#calls}`,
     };
   }
 

@@ -8,6 +8,7 @@ export type {
   CallOptions,
   Leg,
   ReadOptions,
+  TaskCreated,
   ToolCallOutcome,
   ToolCallRequest,
   ToolResult,
@@ -41,3 +42,14 @@ export type {
   StdioServerConfig,
   TransportServerConfig,
 } from "./types/servers.ts";
+export type {
+  AnsweredCall,
+  ClientTasks,
+  FollowOptions,
+  ResumeOptions,
+  StartedTask,
+  StartOptions,
+  TaskHandle,
+  TaskRequestOptions,
+  TaskStatus,
+} from "./types/tasks.ts";

@@ -24,6 +24,7 @@ import type { CallOptions, ReadOptions } from "./types/calls.ts";
 import type { ClientOptions } from "./types/client.ts";
 import { EVENTS } from "./types/events.ts";
 import type { HttpServerConfig, ServerConfig, StdioServerConfig, TransportServerConfig } from "./types/servers.ts";
+import type { FollowOptions, ResumeOptions, StartOptions, TaskRequestOptions } from "./types/tasks.ts";
 
 /** The options of a server that are the same whatever it is reached by. */
 const COMMON = {
@@ -213,7 +214,31 @@ const READ_OPTIONS: OptionChecks<ReadOptions> = {
   onLog: anything,
   maxResultBytes: positive("bytes"),
 };
-const CALL_OPTIONS: OptionChecks<CallOptions> = { ...READ_OPTIONS, runtime: anything, driver: anything };
+const LONGEST_CALL_ID = 200;
+const callId: OptionCheck = (value, where) => {
+  if (typeof value === "string" && value !== "" && value.length <= LONGEST_CALL_ID && !value.includes("\0")) return;
+  const given = typeof value === "string" ? `${value.length} characters` : kindOf(value);
+  wrong(`${where} must be a text of 1 to ${LONGEST_CALL_ID} characters without NUL, got ${given}`);
+};
+const FOLLOW_OPTIONS: OptionChecks<FollowOptions> = {
+  totalMs: milliseconds,
+  outageMs: milliseconds,
+  maxRounds: positive("rounds"),
+};
+const CALL_OPTIONS: OptionChecks<CallOptions> = {
+  ...READ_OPTIONS,
+  callId,
+  runtime: anything,
+  driver: anything,
+  task: (task, where) => {
+    if (!isRecord(task)) wrong(`${where} must be an object such as { totalMs }, got ${kindOf(task)}`);
+    checkOptions(task, FOLLOW_OPTIONS, where);
+  },
+};
+const { task: _follow, driver: _driver, ...START_OPTIONS } = CALL_OPTIONS;
+const RESUME_OPTIONS: OptionChecks<ResumeOptions> = { ...CALL_OPTIONS, tool: text };
+const { onProgress: _onProgress, onLog: _onLog, ...PLAIN_OPTIONS } = READ_OPTIONS;
+const TASK_OPTIONS: OptionChecks<TaskRequestOptions> = { ...PLAIN_OPTIONS, tool: text };
 
 /** Refuses a name that is no text. @throws ConfigError `invalid_option` */
 export function checkName(method: "callTool" | "getPrompt", name: unknown): void {
@@ -236,6 +261,19 @@ export function checkUris(uris: unknown): void {
 /** Refuses what one call would not understand. @throws ConfigError `unknown_option`, `invalid_option` */
 export function checkCallOptions(options: CallOptions): void {
   checkOptions(options, CALL_OPTIONS, "callTool(…, options)");
+}
+
+/** The same for `client.tasks`. @throws ConfigError `unknown_option`, `invalid_option` */
+export function checkStartOptions(options: StartOptions): void {
+  checkOptions(options, START_OPTIONS, "client.tasks.start(…, options)");
+}
+
+export function checkResumeOptions(options: ResumeOptions): void {
+  checkOptions(options, RESUME_OPTIONS, "client.tasks.resume(…, options)");
+}
+
+export function checkTaskOptions(options: TaskRequestOptions, method: string): void {
+  checkOptions(options, TASK_OPTIONS, `client.tasks.${method}(…, options)`);
 }
 
 /** The same for reading a resource or rendering a prompt. */

@@ -360,3 +360,36 @@ it("a server that comes back with the older revision, behind sockets that live o
   era = "modern";
   expect(renderText((await client.callTool("s", "t", { n: 2 })).content)).toBe('{"n":2}');
 });
+
+it.each([
+  ["breaks", 0],
+  ["is answered 503 by who stands in front", 503],
+])("a server of both revisions is not taken for an old one when the first question %s", async (_, status) => {
+  const stubs = { modern: await start(stubHttp()), legacy: await start(stubHttp({ era: "legacy" })) };
+  const { request } = await import("node:http");
+  let questions = 0;
+  const front = await start(
+    stubHttp({
+      onHttp: (req, res, body) => {
+        const asks = req.headers["mcp-method"] === "server/discover";
+        if (asks) questions += 1;
+        if (asks && questions === 1) {
+          if (status === 0) res.destroy();
+          else res.writeHead(status).end();
+          return true;
+        }
+        const era = req.headers["mcp-method"] === undefined ? "legacy" : "modern";
+        const onwards = request(stubs[era].url, { method: req.method, headers: req.headers }, (answer) => {
+          res.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(res);
+        });
+        onwards.on("error", () => res.destroy());
+        onwards.end(body);
+        return true;
+      },
+    }),
+  );
+  const client = connect({ s: front.config });
+  expect(renderText((await client.callTool("s", "t", { n: 1 })).content)).toBe('{"n":1}');
+  expect(client.servers()).toMatchObject([{ era: "modern" }]);
+});

@@ -30,7 +30,8 @@ export interface SqliteOptions {
 
 /**
  * Kysely's SQLite dialect with write transactions that lock at once: a deferred one that reads and then writes fails with
- * SQLITE_BUSY_SNAPSHOT as soon as another process wrote in between, and no waiting helps it.
+ * SQLITE_BUSY_SNAPSHOT as soon as another process wrote in between, and no waiting helps it. Where SQLite has rolled back by itself,
+ * as it does when the disk is full, the failure that made it do so is the one that is thrown.
  */
 function immediate(database: Database.Database): Dialect {
   const dialect = new SqliteDialect({ database });
@@ -42,6 +43,9 @@ function immediate(database: Database.Database): Dialect {
       const driver: Driver = dialect.createDriver();
       driver.beginTransaction = async (connection) => {
         await connection.executeQuery(CompiledQuery.raw("begin immediate"));
+      };
+      driver.rollbackTransaction = async (connection) => {
+        if (database.inTransaction) await connection.executeQuery(CompiledQuery.raw("rollback"));
       };
       return driver;
     },

@@ -47,4 +47,16 @@ describe("a SQLite file of one's own", () => {
     expect(again.prepare("select a from t").pluck().all()).toEqual([1]);
     again.close();
   });
+  it("says why a write failed where SQLite took the transaction back by itself, as on a full disk", async () => {
+    const path = join(folder, "full.sqlite");
+    await using stores = openSqlite({ path });
+    const database = openSqliteFile(path);
+    database.exec(
+      "create trigger full before insert on tenon_leases begin select raise(rollback, 'database or disk is full'); end",
+    );
+    await expect(stores.leases.acquire("k", "me", 1_000)).rejects.toThrow("database or disk is full");
+    database.exec("drop trigger full");
+    database.close();
+    expect(await stores.leases.acquire("k", "me", 1_000)).toMatchObject({ state: "yours" });
+  });
 });

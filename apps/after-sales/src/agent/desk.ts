@@ -11,6 +11,7 @@ import { isPhone } from "../phone.ts";
 import { TOOL_SCOPES } from "../servers/access.ts";
 import { SERVER_NAMES, type ServerName } from "../servers/names.ts";
 import type { Texts } from "../texts/index.ts";
+import type { AuditTrail } from "./audit.ts";
 import { type AuditLine, auditLog, authInject, type DeskContext } from "./interceptors.ts";
 import { explainRefusal, isRefusal, onlyFor, sayRefusals, scopesIn } from "./refusals.ts";
 import type { Threads } from "./threads.ts";
@@ -25,6 +26,8 @@ export interface DeskOptions {
   user: DeskContext;
   model: BaseChatModel;
   threads: Threads;
+  /** Where every call to a server is written down. */
+  audit: AuditTrail;
   texts: Texts;
 }
 
@@ -73,7 +76,7 @@ function phoneTool(t: Texts) {
 }
 
 /** Connects the agent to the servers; nothing is opened before the first use. */
-export function openDesk({ urls, tokens, user, model, threads, texts: t }: DeskOptions): Desk {
+export function openDesk({ urls, tokens, user, model, threads, audit, texts: t }: DeskOptions): Desk {
   const serverOf = (name: ServerName) => {
     const source = tokens[name];
     return {
@@ -84,7 +87,7 @@ export function openDesk({ urls, tokens, user, model, threads, texts: t }: DeskO
   };
   const client = createClient({
     servers: { order: serverOf("order"), notification: serverOf("notification") },
-    interceptors: [authInject, auditLog, onlyFor(user), sayRefusals(explain)],
+    interceptors: [authInject, auditLog, audit.interceptor, onlyFor(user), sayRefusals(explain)],
     elicitation: "interrupt",
     logLevel: "info",
     // the run's stream carries logs and progress, and the chat says what is missing; this declares that someone listens

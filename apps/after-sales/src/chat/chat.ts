@@ -98,7 +98,7 @@ export async function chat(options: ChatOptions): Promise<void> {
   const first = await desk.agent();
   reportServers();
   const open = await stateOf(first);
-  if (open.next.length > 0) {
+  if (open.tasks.length > 0) {
     const asked = (await openQuestions(first, threadId)).length > 0;
     lines.write(`${asked ? t.chat.pending : t.chat.resumed}\n`);
     await turn(first, undefined);

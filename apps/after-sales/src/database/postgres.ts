@@ -21,6 +21,8 @@ export function openPool({ url = "" }: Place, max = CONNECTIONS): pg.Pool {
   }
   const pool = new pg.Pool({ connectionString: url, max, connectionTimeoutMillis: CONNECT_MS });
   pool.on("error", () => undefined); // an idle connection ended: the next query opens another, or says why it cannot
+  // one that is in use and breaks between two queries would end the process: the next query says so
+  pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }
 

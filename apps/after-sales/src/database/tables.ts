@@ -21,6 +21,8 @@ export interface DeskTables {
     status: "queued" | "sent" | "failed";
     created_at: string;
   };
+  /** Where several machines share the database: which key each server's processes have in common. */
+  desk_keys: { server: string; fingerprint: string };
 }
 
 /** One step of the tables' history. Never edited once released: a change is another step with a name of its own. */
@@ -35,6 +37,11 @@ type Dialect = "sqlite" | "postgres";
 const COUNTED: Readonly<Record<Dialect, string>> = {
   sqlite: "integer primary key",
   postgres: "integer generated always as identity primary key",
+};
+
+const KEYS: Step = {
+  name: "desk_keys_001",
+  statements: ["create table desk_keys (server text primary key, fingerprint text not null)"],
 };
 
 /** What the tables have come to, oldest first. */
@@ -69,6 +76,7 @@ export const historyOf = (dialect: Dialect): readonly Step[] => [
      ('ORD-003', 'delivered', 249900), ('ORD-004', 'in_delivery', 2900)`,
     ],
   },
+  ...(dialect === "postgres" ? [KEYS] : []),
 ];
 
 /** The desk's own tables, wherever they are kept. */

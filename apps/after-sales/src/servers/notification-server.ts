@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { cleanText as clean } from "@tenon/core";
 import { createServer, type TenonServer, ToolError, text } from "@tenon/server";
 import { z } from "zod";
+import { noteStateKeys } from "../database/shared-keys.ts";
 import { isPhone } from "../phone.ts";
 import { textsFor } from "../texts/index.ts";
 import { ownCallerOnly, TOOL_SCOPES, textsOf } from "./access.ts";
@@ -14,18 +15,21 @@ export function createNotificationServer(options: ServerOptions): TenonServer<{ 
   const own = textsFor(options.lang);
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
   const gateway = options.smsWebhook ? webhookGateway(options.smsWebhook) : consoleGateway((line) => log(clean(line)));
+  const stateKeys = stateKeysOf(options.place);
+  const shared = options.place.url !== undefined;
   const server = createServer({
     name: "notifications",
     version: "1.0.0",
     logSink: (entry) => log(JSON.stringify(entry)),
     instructions: own.notification.instructions,
     auth: options.auth,
-    stateKeys: stateKeysOf(options.place),
+    stateKeys,
     store: options.stores,
-    replicas: options.place.url !== undefined,
+    replicas: shared,
     ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {
       await options.database.ready();
+      if (shared) await noteStateKeys(options.database, "notification", stateKeys);
       return { value: { outbox: createOutbox(options.database, gateway) } };
     },
   });

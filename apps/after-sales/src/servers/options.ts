@@ -14,6 +14,8 @@ export interface ServeOptions {
   log?: (line: string) => void;
   /** Names under which clients reach it, where it listens for other machines. */
   allowedHosts?: readonly string[] | undefined;
+  /** Tasks the process runs at once; 0: worker processes run them. */
+  concurrency?: number | undefined;
 }
 
 /** What one server of the desk is made with. */

@@ -1,47 +1,20 @@
 import { randomUUID } from "node:crypto";
-import { setImmediate } from "node:timers/promises";
-import { createServer, type TenonServer, type ToolContext, ToolError, text } from "@tenon/server";
+import { createServer, type TenonServer, text } from "@tenon/server";
 import { z } from "zod";
+import { noteStateKeys } from "../database/shared-keys.ts";
 import { type Texts, textsFor, yuan } from "../texts/index.ts";
 import { ownCallerOnly, SCOPE_HIERARCHY, TOOL_SCOPES, textsOf } from "./access.ts";
+import { batchRefund } from "./batch-refund.ts";
 import type { ServerOptions } from "./options.ts";
-import { createOrderBook, type Order, type OrderBook, type Refusal } from "./order-book.ts";
+import { createOrderBook, type Order, type OrderBook } from "./order-book.ts";
+import { callerOf, orderId, sharedArguments } from "./order-words.ts";
+import { refusal } from "./refusals.ts";
 import { stateKeysOf } from "./trust.ts";
 
-/** From this amount on the user confirms a refund again; a batch takes orders up to it. Fen. */
+/** From this amount on the user confirms a refund again. Fen. */
 const CONFIRM_FROM = 50_000;
-const BATCH_LIMIT = 50_000;
-const BATCH_SIZE = 100;
-
-type Context = ToolContext<{ book: OrderBook }>;
-
-/** `ord-1 ` as a person types it → `ORD-001`; anything else stays as it is. */
-function orderId(text: string): string {
-  const [, digits] = /^\s*ord[-_ ]?(\d{1,9})\s*$/i.exec(text) ?? [];
-  return digits === undefined ? text.trim() : `ORD-${digits.padStart(3, "0")}`;
-}
 
 const product = (t: Texts, order: Order): string => t.product[order.id] ?? order.id;
-
-/** Who a refund is made for, as the client wrote it, else as the token says it. */
-const callerOf = (callerId: string, { caller }: Context): string => callerId || (caller?.subject ?? "");
-
-function explain(t: Texts, refused: Refusal): string {
-  switch (refused.reason) {
-    case "unknown":
-      return t.order.unknown(refused.orderId);
-    case "not_delivered":
-      return t.order.notDelivered(refused.order.id, t.status[refused.order.status] ?? refused.order.status);
-    case "already":
-      return t.order.already(refused.order.id, yuan(refused.refund.amount));
-    case "too_large":
-      return t.order.tooLarge(refused.order.id, yuan(refused.order.amount));
-  }
-}
-
-/** A refusal is permanent: the model reads why, programs read the reason. */
-const refusal = (t: Texts, refused: Refusal): ToolError =>
-  new ToolError(explain(t, refused), { code: refused.reason, data: { status: "refused", reason: refused.reason } });
 
 /** The three ways of not confirming leave the order alone and say so differently. */
 function notConfirmed(t: Texts, id: string, how: "choseCancel" | "declined" | "dismissed") {
@@ -53,10 +26,10 @@ function notConfirmed(t: Texts, id: string, how: "choseCancel" | "declined" | "d
 export function createOrderServer(options: ServerOptions): TenonServer<{ book: OrderBook }> {
   const own = textsFor(options.lang);
   const { log } = options;
-  const id = z.string().min(1).max(64).describe(own.order.orderId);
-  const callerId = z.string().max(200).default("").describe(own.order.callerId);
-  const reason = z.string().min(1).max(500).describe(own.order.reason);
+  const { order_id, reason, caller_id } = sharedArguments(own);
 
+  const stateKeys = stateKeysOf(options.place);
+  const shared = options.place.url !== undefined;
   const server = createServer({
     name: "orders",
     version: "1.0.0",
@@ -64,12 +37,14 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
     instructions: own.order.instructions,
     auth: options.auth,
     scopeHierarchy: SCOPE_HIERARCHY,
-    stateKeys: stateKeysOf(options.place),
+    stateKeys,
     store: options.stores,
-    replicas: options.place.url !== undefined,
+    replicas: shared,
+    ...(options.concurrency !== undefined && { tasks: { concurrency: options.concurrency } }),
     ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {
       await options.database.ready();
+      if (shared) await noteStateKeys(options.database, "order", stateKeys);
       return { value: { book: createOrderBook(options.database) } };
     },
   });
@@ -80,7 +55,7 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
     "query_order",
     {
       description: own.order.queryTool,
-      input: z.object({ order_id: id, caller_id: callerId }),
+      input: z.object({ order_id, caller_id }),
       annotations: { readOnlyHint: true },
       scopes: [TOOL_SCOPES.order.query_order],
     },
@@ -108,7 +83,7 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
     "process_refund",
     {
       description: own.order.refundTool,
-      input: z.object({ order_id: id, reason, caller_id: callerId }),
+      input: z.object({ order_id, reason, caller_id }),
       annotations: { destructiveHint: true, idempotentHint: false },
       scopes: [TOOL_SCOPES.order.process_refund],
     },
@@ -150,62 +125,12 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
         idempotencyKey,
       });
       if ("refused" in outcome) throw refusal(t, outcome.refused);
+      ctx.notify.resourceUpdated(`order://${order.id}`);
       return done(outcome.order);
     },
   );
 
-  server.tool(
-    "batch_refund",
-    {
-      description: own.order.batchTool,
-      input: z.object({
-        order_ids: z
-          .union([z.string().max(10_000), z.array(z.string().max(64)).max(BATCH_SIZE * 2)])
-          .describe(own.order.orderIds),
-        reason,
-        caller_id: callerId,
-      }),
-      annotations: { destructiveHint: true, idempotentHint: true },
-      scopes: [TOOL_SCOPES.order.batch_refund],
-    },
-    async (args, ctx) => {
-      const t = textsOf(ctx.headers, own);
-      const listed = typeof args.order_ids === "string" ? args.order_ids.split(/[,，、;；\s]+/) : args.order_ids;
-      const ids = [...new Set(listed.filter((one) => one.trim() !== "").map(orderId))];
-      if (ids.length === 0 || ids.length > BATCH_SIZE)
-        throw new ToolError(`order_ids: ${t.order.batchSize(BATCH_SIZE)}`);
-      const call = ctx.idempotencyKey ?? randomUUID();
-      const refunded: { orderId: string; amount: string }[] = [];
-      const skipped: { orderId: string; reason: string; message: string }[] = [];
-      let total = 0;
-
-      await ctx.log.info(t.order.batchStarted(ids.length));
-      for (const [i, one] of ids.entries()) {
-        await setImmediate(); // SQLite works synchronously: progress goes out, and a cancellation comes in, between two orders
-        if (ctx.signal.aborted) break; // what was refunded stays refunded; the rest is untouched
-        const outcome = await ctx.lifespan.book.refund(one, {
-          reason: args.reason,
-          callerId: callerOf(args.caller_id, ctx),
-          idempotencyKey: `${call}:${one}`,
-          limit: BATCH_LIMIT,
-        });
-        if ("refused" in outcome) {
-          const message = explain(t, outcome.refused);
-          skipped.push({ orderId: one, reason: outcome.refused.reason, message });
-          await ctx.log.warning(t.order.batchSkipped(one, message));
-        } else {
-          total += outcome.order.amount;
-          refunded.push({ orderId: one, amount: yuan(outcome.order.amount) });
-          await ctx.log.info(t.order.batchDone(one, yuan(outcome.order.amount)));
-        }
-        await ctx.progress(i + 1, ids.length, one);
-      }
-      const message = t.order.batchFinished(refunded.length, ids.length);
-      await ctx.log.info(message);
-      const lines = [message, ...skipped.map((one) => t.order.batchSkipped(one.orderId, one.message))];
-      return text(lines.join("\n"), { total: ids.length, refunded, skipped, amount: yuan(total), message });
-    },
-  );
+  server.use(batchRefund(own));
 
   server.resource(
     "order://{order_id}",

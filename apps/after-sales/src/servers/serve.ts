@@ -9,7 +9,7 @@ import { createOrderServer } from "./order-server.ts";
 import { type OtherIssuer, trustOf } from "./trust.ts";
 
 /** A server of the desk together with what it keeps. */
-export type DeskServer = Pick<TenonServer, "listen" | "admin" | "close">;
+export type DeskServer = Pick<TenonServer, "listen" | "admin" | "work" | "close">;
 
 /** Makes one of the desk's servers; closing it closes what was opened for it. */
 export async function openDeskServer(
@@ -24,6 +24,7 @@ export async function openDeskServer(
   return {
     listen: (where) => server.listen(where),
     admin: (where) => server.admin(where),
+    work: (how) => server.work(how),
     async close() {
       await server.close();
       await Promise.all([stores.close(), database.close()]);

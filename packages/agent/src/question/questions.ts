@@ -7,8 +7,10 @@ import {
   ProtocolError,
   type SerializedError,
   serializeError,
+  TenonError,
 } from "@tenon/core";
 import { digest } from "@tenon/core/internal";
+import { ThreadLeaseLostError } from "../thread/lease.ts";
 import { canPause, type Execution, pause, remember, rethrowParked } from "../tool/checkpoint.ts";
 import { type PushedQuestion, replaying } from "./replay.ts";
 
@@ -23,6 +25,8 @@ export interface ElicitationInterrupt {
   readonly toolCallId: string;
   /** 0 for the first questions of a call, then one more per answered round. */
   readonly round: number;
+  /** Set when a task asks (tasks extension): its id. Some of its questions may be answered first, and the others later. */
+  readonly task?: string;
   /** All questions of the round, by the server's keys. */
   readonly questions: Readonly<Record<string, ElicitationRequest>>;
   /** How often the call was begun anew because the server no longer knew of its earlier questions. */
@@ -48,6 +52,8 @@ export interface DriverScope {
   readonly signal?: AbortSignal | undefined;
   /** Ends the call on a question of a legacy server, and repeats it with the answers. */
   readonly replay?: boolean;
+  /** Whether questions interrupt the run; otherwise the client's handler answers them. */
+  readonly interrupts: boolean;
 }
 
 type Boxed =
@@ -99,6 +105,7 @@ function readElicitationResume<Key extends string>(
   value: unknown,
   elicitationId: string,
   questions: Readonly<Record<Key, ElicitationRequest>>,
+  partly: boolean,
 ): { answers: Record<Key, ElicitationAnswer> } | { error: string } {
   if (!isRecord(value) || typeof value.elicitationId !== "string" || !isRecord(value.answers)) {
     return { error: "The answer was not understood: expected { elicitationId, answers: { [key]: answer } }." };
@@ -108,7 +115,9 @@ function readElicitationResume<Key extends string>(
   }
   const given = value.answers;
   const answers: Record<string, ElicitationAnswer> = {};
+  const some = partly && Object.keys(questions).some((key) => Object.hasOwn(given, key));
   for (const [key, question] of Object.entries<ElicitationRequest>(questions)) {
+    if (some && !Object.hasOwn(given, key)) continue;
     const read = readAnswer(question, Object.hasOwn(given, key) ? given[key] : undefined);
     if ("problem" in read) return { error: `The answer to "${question.message}" cannot be used: ${read.problem}.` };
     answers[key] = read;
@@ -116,9 +125,14 @@ function readElicitationResume<Key extends string>(
   return { answers };
 }
 
+/** Whether a call ended because its client was closed: then nothing is known yet of how its task ends. */
+function wasClosed(error: unknown): boolean {
+  return error instanceof TenonError && error.code === "closed";
+}
+
 /**
- * Makes one tool call survive a pause: each leg is sent once and recorded in the checkpoint, each round of questions becomes
- * one interrupt. An answer that is malformed, invalid or meant for another question is asked for again, never thrown, since a
+ * Makes one tool call survive a pause: each leg is sent once and recorded in the checkpoint, the beginning of a task like any other, so
+ * that the same task is followed by whoever continues the thread; each round of questions becomes one interrupt. An answer that is malformed, invalid or meant for another question is asked for again, never thrown, since a
  * throw would be replayed on every later resume.
  */
 export function durableDriver(scope: DriverScope): CallDriver {
@@ -141,7 +155,7 @@ export function durableDriver(scope: DriverScope): CallDriver {
           const pushed = replay?.asked();
           if (pushed && !scope.signal?.aborted) return { ok: false, asked: pushed };
           // a cancelled run must send the leg again when it is continued; any other error is an outcome like a result
-          if (scope.signal?.aborted) throw error;
+          if (scope.signal?.aborted || (leg.task !== undefined && wasClosed(error))) throw error;
           return { ok: false, error: serializeError(error) };
         }
       });
@@ -179,11 +193,13 @@ export function durableDriver(scope: DriverScope): CallDriver {
         tool: leg.tool,
         toolCallId,
         round: leg.round,
+        ...(leg.task !== undefined && { task: leg.task }),
         questions,
         ...(restarts > 0 && { restarted: restarts }),
         ...(error !== undefined && { error }),
       };
-      const read = readElicitationResume(pause(execution, toolCallId, payload), elicitationId, questions);
+      const given = pause(execution, toolCallId, payload);
+      const read = readElicitationResume(given, elicitationId, questions, leg.task !== undefined);
       if ("answers" in read) return read.answers;
       error = read.error;
     }
@@ -192,6 +208,7 @@ export function durableDriver(scope: DriverScope): CallDriver {
   return {
     async leg(send, leg) {
       rethrowParked(execution, toolCallId);
+      if (leg.task !== undefined) return once(send, leg);
       const key = digest([leg.server, leg.tool, leg.args]);
       if (leg.round === 0) firstSends.set(key, send);
       try {
@@ -207,7 +224,9 @@ export function durableDriver(scope: DriverScope): CallDriver {
         return once(first, { ...leg, round: 0 });
       }
     },
-    answer: ask,
+    ...(scope.interrupts && { answer: ask }),
+    // who took the thread over follows the same task
+    leavesTask: (reason) => reason instanceof ThreadLeaseLostError,
     ...(replay && { pushed: replay.pushed }),
   };
 }

@@ -203,6 +203,10 @@ describe("a question left open", () => {
   });
 });
 
+interface AgentValues {
+  readonly messages?: readonly { readonly text: string }[];
+}
+
 describe("a run that was cut", () => {
   it("is continued before new input is sent", async () => {
     const client = scriptedClient({ echo });
@@ -222,6 +226,44 @@ describe("a run that was cut", () => {
     const result = await runInteractive(agent, "hello", options);
     expect(result.messages.map((message) => message.text)).toEqual(["end of go", "hello", "end of hello"]);
     expect(client.sent).toHaveLength(1);
+  });
+
+  it("wherever the saver failed is continued to its end, and each call is made once", async () => {
+    /** Fails at the n-th checkpoint: what the step before it came to is saved already. */
+    class FailingSaver extends MemorySaver {
+      left = Number.POSITIVE_INFINITY;
+      override put(...args: Parameters<MemorySaver["put"]>): ReturnType<MemorySaver["put"]> {
+        this.left -= 1;
+        return this.left === 0 ? Promise.reject(new Error("the database went away")) : super.put(...args);
+      }
+    }
+    let failed = 0;
+    for (let n = 1; failed === n - 1; n += 1) {
+      const client = scriptedClient({ refund });
+      const tools = await mcpTools(client);
+      const checkpointer = new FailingSaver();
+      const agent = createAgent({
+        model: callingModel({ name: "mcp_shop_refund" }),
+        tools,
+        middleware: [mcpMiddleware(), approvals(tools)],
+        checkpointer,
+      });
+      const drive = (input?: string) => runInteractive(agent, input, { threadId: "t", ask: answering });
+      checkpointer.left = n;
+      const first = await drive("go").catch((error: unknown) => error);
+      if (!(first instanceof Error)) break;
+      failed += 1;
+      const saved = async () => {
+        // the state of an agent whose middleware is known at run time only
+        const { values } = (await agent.getState({ configurable: { thread_id: "t" } })) as { values: AgentValues };
+        return values.messages ?? [];
+      };
+      const result = await drive((await saved()).length > 0 ? undefined : "go"); // the very first one kept nothing
+      expect(result.status, `after failure ${n}`).toBe("done");
+      expect((await saved()).at(-1)?.text, `after failure ${n}`).toBe("done: success=refunded");
+      expect(new Set(client.sent.map(({ meta }) => meta?.[META.idempotencyKey])).size, `after failure ${n}`).toBe(1);
+    }
+    expect(failed).toBeGreaterThan(4);
   });
 
   it("by a signal that lives as long as the person talks leaves nothing on it after each turn", async () => {

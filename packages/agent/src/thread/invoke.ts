@@ -7,7 +7,12 @@ export interface InvokableAgent {
   // parameters of methods are compared both ways, so every agent fits, whatever its state
   invoke(input: never, config?: never): Promise<unknown>;
   stream(input: never, config?: never): Promise<unknown>;
-  getState(config: never): Promise<{ readonly values: unknown; readonly next: readonly string[] }>;
+  getState(config: never): Promise<{
+    readonly values: unknown;
+    readonly next: readonly string[];
+    /** Steps that are due, those included whose results are saved although their end is not. */
+    readonly tasks?: readonly { readonly name: string }[];
+  }>;
   /** The compiled graph inside what `createAgent` returns. */
   readonly graph?: unknown;
 }
@@ -32,7 +37,7 @@ export function runnerOf<Agent extends { readonly graph?: unknown }>(agent: Agen
   return started && agent.graph ? (agent.graph as Agent) : agent;
 }
 
-const UNSAVED = { values: {}, next: [] };
+const UNSAVED = { values: {}, next: [], tasks: [] };
 
 function hasThread(config: unknown): boolean {
   return isRecord(config) && isRecord(config.configurable) && config.configurable.thread_id !== undefined;
@@ -44,16 +49,21 @@ async function savedRunner<Agent extends InvokableAgent>(
   config: Config<Agent>,
 ): Promise<Agent> {
   // the agent takes its own configuration, whatever that is
-  const { values, next } = await agent.getState(config as never).catch((error: unknown) => {
+  const {
+    values,
+    next,
+    tasks = [],
+  } = await agent.getState(config as never).catch((error: unknown) => {
     // without a checkpointer or a thread nothing is saved that could be spread; a saver that fails has said nothing of the kind
     if (lacksCheckpointer(error) || !hasThread(config)) return UNSAVED;
     throw error;
   });
-  if (next.length > 0 && input !== null && !isCommand(input)) {
+  const due = next.length > 0 ? next : tasks.map(({ name }) => name);
+  if (due.length > 0 && input !== null && !isCommand(input)) {
     throw new ConfigError(
-      `The thread has stopped at ${next.join(", ")}: a question is open, or a run was cut. New input would leave its tool calls ` +
+      `The thread has stopped at ${due.join(", ")}: a question is open, or a run was cut. New input would leave its tool calls ` +
         "unanswered, which models refuse. Answer what openQuestions() gives with a Command, or continue with null as the input.",
-      { code: "thread_waits", data: { next: [...next] } },
+      { code: "thread_waits", data: { next: [...due] } },
     );
   }
   return runnerOf(agent, values);

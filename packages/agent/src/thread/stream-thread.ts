@@ -46,9 +46,12 @@ export function exclusiveOf(options: ThreadOptions, signal: AbortSignal, where: 
   return exclusive ? (work) => exclusive(() => work(signal)) : (work) => work(signal);
 }
 
-/** Whether the thread stopped in the middle of a run: steps are due, and none of them waits for a person. */
+/**
+ * Whether the thread stopped in the middle of a run: steps are due, and none of them waits for a person. `next` does not say so:
+ * LangGraph leaves out a step whose results were saved before the process died, although what follows it has yet to run.
+ */
 export function wasCut(state: ThreadState): boolean {
-  return state.next.length > 0 && questionsOf(state).length === 0;
+  return state.tasks.length > 0 && questionsOf(state).length === 0;
 }
 
 /** What to show the person after a run: the model's last words, or the last tool's text when a tool ended the run. */

@@ -5,7 +5,7 @@ import { ConfigError, isRecord, META } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
 import { durableDriver } from "../question/questions.ts";
-import { rethrowParked } from "./checkpoint.ts";
+import { canPause, rethrowParked } from "./checkpoint.ts";
 import { directed } from "./command-checks.ts";
 import { copyToolMessage } from "./commands.ts";
 import { checkToolErrors, resultFailure, type ToolErrors } from "./failures.ts";
@@ -113,16 +113,18 @@ async function callThrough<Context, State>(
   // LangChain keeps the timeout of one invocation here besides making a signal of it
   const timeoutMs = config.metadata?.timeoutMs ?? settings.timeoutMs;
   const interrupts = client.elicitation === "interrupt" && id !== undefined;
+  // outside a graph nothing tells a repetition from a second wish
+  const inGraph = id !== undefined && taskId !== undefined;
+  // a task outlives this process: whoever continues the thread must find it, whoever answers its questions
+  const remembers = interrupts || (entry.task !== undefined && id !== undefined && canPause(config));
   try {
+    const key = inGraph ? digest([threadId ?? "-", taskId, id, server, wireName, args]) : undefined;
     const outcome = await client.callTool(server, wireName, args, {
       ...(signal && { signal }),
       ...(typeof timeoutMs === "number" && timeoutMs > 0 && { timeoutMs }),
       ...(settings.headers && { headers: settings.headers }),
-      // outside a graph nothing tells a repetition from a second wish
-      ...(id !== undefined &&
-        taskId !== undefined && {
-          meta: { [META.idempotencyKey]: digest([threadId ?? "-", taskId, id, server, wireName, args]) },
-        }),
+      // whoever goes on with the run makes the same call
+      ...(key !== undefined && { meta: { [META.idempotencyKey]: key }, callId: `call-${key}` }),
       runtime: {
         context: config.context as Context, // checked by the agent's contextSchema
         state: stateOf(config.state) as State, // the graph's state by construction
@@ -135,7 +137,7 @@ async function callThrough<Context, State>(
         onProgress: (event) => write({ type: "mcp_progress", ...source, ...event } satisfies McpStreamChunk),
         onLog: (event) => write({ type: "mcp_log", ...source, ...event } satisfies McpStreamChunk),
       }),
-      ...(interrupts && {
+      ...(remembers && {
         driver: durableDriver({
           execution: config,
           callKey,
@@ -144,6 +146,7 @@ async function callThrough<Context, State>(
           tool: wireName,
           signal,
           replay: settings.replay ?? false,
+          interrupts,
         }),
       }),
     });

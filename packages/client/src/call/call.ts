@@ -1,13 +1,19 @@
-import { ExecutionError, ProtocolError } from "@tenon/core";
+import { randomUUID } from "node:crypto";
+import { ExecutionError, META, ProtocolError } from "@tenon/core";
 import type { ToolList } from "../catalog/catalog.ts";
 import { isRepeatable } from "../catalog/hints.ts";
 import { checkArguments, checkOutput } from "../catalog/tool-checks.ts";
 import { asUnknownTool } from "../catalog/unknown-tool.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
+import type { Server } from "../connection/server.ts";
 import { checkAnswers } from "../question/questions.ts";
+import { followTask } from "../task/follow.ts";
+import { handleOf } from "../task/handle.ts";
+import { isTaskCreated, readTask } from "../task/task.ts";
 import type { Gate } from "../trust/gate.ts";
-import type { CallDriver, Leg, ToolCallRequest, ToolResult, WireResult } from "../types/calls.ts";
+import type { CallDriver, Leg, TaskCreated, ToolCallRequest, ToolResult, WireResult } from "../types/calls.ts";
 import type { EventSource } from "../types/events.ts";
+import type { FollowOptions } from "../types/tasks.ts";
 import { linkSource, repeatsOf, suspending } from "./marks.ts";
 import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
 import { answerByHandler, type Carried, untilFinal } from "./rounds.ts";
@@ -23,6 +29,18 @@ export interface CallContext extends WireContext {
   /** The arguments as the caller gave them. */
   readonly given: Readonly<Record<string, unknown>>;
   readonly gate: Gate;
+  readonly follow: FollowOptions;
+  /** Whether a call that becomes a task is over with that: `client.tasks.start`. */
+  readonly starts: boolean;
+}
+
+/** What is kept of a call while it runs, beside its request. */
+interface CallState {
+  readonly source: EventSource;
+  /** The process of a pool that has the call. */
+  readonly via: { member?: Server };
+  /** Names the call for a server that makes tasks, so that it may be sent again when its answer was lost. */
+  readonly key: string;
 }
 
 function mismatch(error: unknown): boolean {
@@ -60,6 +78,7 @@ async function send(
   wire: WireRequest,
   carried: Carried,
   round: number,
+  { via }: CallState,
 ) {
   const { server, tools } = context;
   const { name } = request;
@@ -74,7 +93,9 @@ async function send(
     await admit(context, request, round);
     return Date.now() - began;
   };
-  const how = { safe: () => isRepeatable(tools.find(name)), mayRepeat: repeatsOf(request.runtime), inTurn: true };
+  // the key makes one task of several sendings
+  const safe = () => isRepeatable(tools.find(name)) || saysTask(tools, name);
+  const how = { safe, mayRepeat: repeatsOf(request.runtime), inTurn: true, via };
   const answer = await sendRequest(context, wire, carried, { ...how, before })
     .catch(async (error: unknown) => {
       if (!mismatch(error)) throw error;
@@ -88,48 +109,91 @@ async function send(
     .catch((error: unknown) => {
       throw asUnknownTool(error, tools, server.name, name);
     });
-  return asksForInput(answer) ? answer : checkResult(server.name, request.name, answer);
+  if (asksForInput(answer)) return answer;
+  if (isTaskCreated(answer)) return created(server.name, wire.what, answer);
+  return checkResult(server.name, request.name, answer);
+}
+
+/** Whether a tool of a server of ours makes tasks: such a server knows idempotency keys. */
+function saysTask(tools: ToolList, name: string): boolean {
+  return typeof tools.find(name)?.meta[META.task] === "string";
+}
+
+/** What is worth keeping of the answer that a task begins. @throws ProtocolError `bad_answer` */
+function created(server: string, what: string, answer: TaskCreated): TaskCreated {
+  const { inputRequests: _later, ...task } = readTask(server, what, answer);
+  return { resultType: "task", ...task };
+}
+
+/** Sends the call until it has an answer that is final, or is a task. */
+async function begin(context: CallContext, request: ToolCallRequest, state: CallState) {
+  const { server, tools, driver, elicitation, peers } = context;
+  const { name, args, headers, meta, signal } = request;
+  const { source } = state;
+  const what = `tools/call ${name}`;
+  const definition = () => tools.mirrored(name);
+  const moreMeta = () => (saysTask(tools, name) ? { [META.idempotencyKey]: state.key } : {});
+  const params = { name, arguments: { ...args } };
+  const wire: WireRequest = { method: "tools/call", what, params, headers, meta, moreMeta, signal, source, definition };
+  const legOf = (round: number): Leg => ({ server: server.name, tool: name, args, round });
+  const answer = driver?.answer?.bind(driver);
+  return untilFinal<WireResult>({
+    server: server.name,
+    what,
+    signal,
+    source,
+    peers,
+    // a driver's legs may be replayed: nothing must be waited for between them
+    visits: answer ? undefined : context.visits,
+    answersInLeg: driver !== undefined && answer === undefined,
+    expectHosts: server.config.expectHosts,
+    send: (carried, round) => {
+      const sendThis = async () => send(context, request, wire, await carried(), round, state);
+      return driver ? driver.leg(sendThis, legOf(round)) : sendThis();
+    },
+    answer: async (questions, round) => {
+      for (const question of Object.values(questions)) context.emit(context.events.onElicitation, question, source);
+      if (answer) return checkAnswers(server.name, questions, await suspending(answer(questions, legOf(round))));
+      const suspends = "this call brought no driver";
+      return answerByHandler(elicitation, questions, { what, source, signal, suspends });
+    },
+  });
+}
+
+/** The task that this call follows from before; what interceptors changed about its tool is looked at like any call's. */
+async function resumed(context: CallContext, request: ToolCallRequest): Promise<{ final: WireResult; round: number }> {
+  if (request.name !== "") await admit(context, request, 1);
+  return { final: { resultType: "task", taskId: request.task ?? "" }, round: -1 };
 }
 
 /**
- * The innermost layer: checks the arguments, sends the call, answers its questions and checks what comes back.
+ * The innermost layer: checks the arguments, sends the call, answers its questions, follows its task and checks what comes back.
  * @throws TenonError
  */
 export async function callOnWire(context: CallContext, request: ToolCallRequest): Promise<ToolResult> {
-  const { server, tools, callId, driver, elicitation, peers } = context;
+  const { server, tools, callId, driver, follow } = context;
   const { name, args, headers, meta, signal } = request;
-  const source: EventSource = Object.freeze({ server: server.name, tool: name, callId });
-  linkSource(source, request.runtime);
-  const what = `tools/call ${name}`;
-  const definition = () => tools.mirrored(name);
-  const params = { name, arguments: { ...args } };
-  const wire: WireRequest = { method: "tools/call", what, params, headers, meta, signal, source, definition };
-  const legOf = (round: number): Leg => ({ server: server.name, tool: name, args, round });
+  const tool = name === "" ? undefined : name;
+  const sourceOf = (more: Pick<EventSource, "taskId">): EventSource => {
+    const source = Object.freeze({ server: server.name, ...(tool && { tool }), callId, ...more });
+    linkSource(source, request.runtime);
+    return source;
+  };
+  const state: CallState = { source: sourceOf({}), via: {}, key: randomUUID() };
   try {
-    const { final } = await untilFinal<WireResult>({
-      server: server.name,
-      what,
-      signal,
-      source,
-      peers,
-      // a driver's legs may be replayed: nothing must be waited for between them
-      visits: driver ? undefined : context.visits,
-      expectHosts: server.config.expectHosts,
-      send: (carried, round) => {
-        const sendThis = async () => send(context, request, wire, await carried(), round);
-        return driver ? driver.leg(sendThis, legOf(round)) : sendThis();
-      },
-      answer: async (questions, round) => {
-        for (const question of Object.values(questions)) context.emit(context.events.onElicitation, question, source);
-        if (driver) {
-          return checkAnswers(server.name, questions, await suspending(driver.answer(questions, legOf(round))));
-        }
-        const suspends = "this call brought no driver";
-        return answerByHandler(elicitation, questions, { what, source, signal, suspends });
-      },
-    });
-    const result = toToolResult(final as Exclude<WireResult, { resultType: "input_required" }>); // untilFinal ends with no question
-    if (result.isError) return result;
+    const begun = request.task === undefined ? begin(context, request, state) : resumed(context, request);
+    let { final, round } = await begun;
+    if (isTaskCreated(final)) {
+      const { taskId } = final;
+      if (context.starts) {
+        const task = handleOf(context, tool, readTask(server.name, `tools/call ${name}`, final));
+        return Object.freeze({ content: [], isError: false, meta: {}, raw: { content: [] }, task });
+      }
+      const target = { context, taskId, tool, headers, meta, source: sourceOf({ taskId }), via: state.via };
+      final = await followTask({ ...target, signal, options: follow, driver, args, round: round + 1 });
+    }
+    const result = toToolResult(final as Exclude<WireResult, { resultType: string }>); // neither questions nor a task any more
+    if (result.isError || tool === undefined) return result;
     // a leg may have been remembered by another process, which knew the definition
     await tools.prepare(listLimit(context)).catch(() => {});
     return await checkOutput(tools, server.name, name, result);

@@ -32,6 +32,8 @@ export interface Rounds<Final> {
   readonly peers: PeerAnswers;
   /** Where it is heard that a visit is over; left out, a person is asked again as long as the server refuses. */
   readonly visits: Visits | undefined;
+  /** Has questions answered inside the leg that carries the answers: who replays that leg asks nobody. */
+  readonly answersInLeg?: boolean;
   /**
    * Sends the request; `round` is 0 first, then one more per answered round. Whoever knows the answer already never asks for
    * what the request would carry.
@@ -44,10 +46,12 @@ export interface Rounds<Final> {
 /**
  * Sends a request and answers its questions, round by round, until the answer is final (revision 2026-07-28,
  * multi-round-trip requests). The same for tools, prompts and resources.
- * @returns the final answer, and whether anything was asked on the way: then it is nobody else's
+ * @returns the final answer, the round it came in, and whether anything was asked on the way: then it is nobody else's
  * @throws TenonError `too_many_rounds`, `unsupported_question`, `declined`, and whatever `send` and `answer` throw
  */
-export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<{ final: Final; asked: boolean }> {
+export async function untilFinal<Final>(
+  rounds: Rounds<Final>,
+): Promise<{ final: Final; asked: boolean; round: number }> {
   const { server, what, signal, source, peers } = rounds;
   let asked = false;
   /** Visits the person agreed to already; asking for them again would not end them sooner. */
@@ -55,7 +59,7 @@ export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<{ final:
   let carried = async (): Promise<Carried> => ({});
   for (let round = 0; round <= MAX_ROUNDS; round++) {
     const result = await rounds.send(carried, round);
-    if (!asksForInput(result)) return { final: result, asked: asked || hasAsked(source) };
+    if (!asksForInput(result)) return { final: result, asked: asked || hasAsked(source), round };
     asked = true;
     noteAsked(source);
     const state = result.requestState === undefined ? {} : { requestState: result.requestState };
@@ -73,9 +77,10 @@ export async function untilFinal<Final>(rounds: Rounds<Final>): Promise<{ final:
       await withSignal(pause(STATE_ONLY_DELAY_MS), signal, () => cancelled(server, what, signal.reason, true));
       carried = async () => state;
     } else {
-      const answers = Object.keys(questions).length > 0 ? await rounds.answer(questions, round) : {};
+      const ask = async () => (Object.keys(questions).length > 0 ? rounds.answer(questions, round) : {});
+      const answers = rounds.answersInLeg ? undefined : await ask();
       carried = async () => ({
-        inputResponses: { ...answers, ...(await peers.answer(own, source, signal)) },
+        inputResponses: { ...(answers ?? (await ask())), ...(await peers.answer(own, source, signal)) },
         ...state,
       });
     }

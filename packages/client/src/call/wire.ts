@@ -46,14 +46,19 @@ export interface WireContext {
   readonly driver?: CallDriver | undefined;
 }
 
+/** The requests about a task. */
+export type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
+
 /** A request whose answer may be a question. */
 export interface WireRequest {
-  readonly method: "tools/call" | "prompts/get" | "resources/read";
+  readonly method: "tools/call" | "prompts/get" | "resources/read" | TaskMethod;
   /** In words, for example `tools/call refund`. */
   readonly what: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly meta: Readonly<Record<string, unknown>>;
+  /** Further `_meta`, asked for when the request goes out; what `meta` says counts more. */
+  readonly moreMeta?: () => Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
   readonly source: EventSource;
   /** Where the SDK takes a tool's parameter headers from; none for a tool without. */
@@ -73,7 +78,9 @@ async function sendOn(
 ): Promise<WireAnswer> {
   const { server, emit, events, logLevel, maxResultBytes, options } = context;
   const { method, source, headers } = request;
-  const wantsLogs = events.onLog !== undefined || options.onLog !== undefined;
+  // a task has neither logs nor progress beside its answers
+  const aboutTask = method.startsWith("tasks/");
+  const wantsLogs = !aboutTask && (events.onLog !== undefined || options.onLog !== undefined);
   const began = Date.now();
   const left = () => Math.max(1, (options.timeoutMs ?? IDLE_MS) - spent - (Date.now() - began));
   const stream = connection.streamPending;
@@ -91,6 +98,7 @@ async function sendOn(
     call: { source, deadline, onLog: options.onLog, mayRepeat, pushed: context.driver?.pushed },
     headers,
     rawMethod: method,
+    ...((method === "tools/call" || aboutTask) && { mayBeTask: connection.era === "modern" }),
     onProgress: (progress) => {
       deadline.touch();
       const event = progressEvent(progress);
@@ -99,7 +107,7 @@ async function sendOn(
     },
   };
   const level = wantsLogs && connection.era === "modern" ? { [LOG_LEVEL_META_KEY]: logLevel } : {};
-  const params = { ...request.params, _meta: { ...level, ...request.meta }, ...carried };
+  const params = { ...request.params, _meta: { ...level, ...request.moreMeta?.(), ...request.meta }, ...carried };
   try {
     const answer: unknown = await connection.exchange(exchange, ({ timeout }) => {
       const how = {
@@ -108,7 +116,7 @@ async function sendOn(
         headers: { ...headers },
         allowInputRequired: true as const,
         // only to have the SDK ask for progress; it is taken from the exchange
-        onprogress: () => {},
+        ...(!aboutTask && { onprogress: () => {} }),
       };
       const toolDefinition = request.definition?.();
       if (!toolDefinition) return connection.sdk.request({ method, params }, ANY_RESULT, how);
@@ -138,6 +146,8 @@ export interface Sending {
   readonly inTurn?: boolean;
   /** Whether it may be sent again; once by default. */
   readonly mayRepeat?: () => boolean;
+  /** The member of a pool that it is sent to, or was sent to: what one process of a pool began, only that one may know. */
+  readonly via?: { member?: Server };
 }
 
 /**
@@ -148,7 +158,7 @@ export async function sendRequest(
   context: WireContext,
   request: WireRequest,
   carried: Carried,
-  { before, safe = () => true, inTurn = false, mayRepeat = repeatsOf(request.source) }: Sending = {},
+  { before, safe = () => true, inTurn = false, mayRepeat = repeatsOf(request.source), via = {} }: Sending = {},
 ): Promise<WireAnswer> {
   const { server } = context;
   const { signal, what } = request;
@@ -161,8 +171,11 @@ export async function sendRequest(
   };
   const run = async () => {
     spent = (await before?.()) ?? 0;
-    const use = (member: Server) => member.use(what, attempt, safe(), mayRepeat);
-    return inTurn ? server.turn(use) : use(server);
+    const use = (member: Server) => {
+      via.member = member;
+      return member.use(what, attempt, safe(), mayRepeat);
+    };
+    return inTurn ? server.turn(use) : use(via.member ?? server);
   };
   // the signal must also end the wait for a connection
   const asked = run().catch((error: unknown) => {

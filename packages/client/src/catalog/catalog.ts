@@ -7,7 +7,7 @@ import type { Server } from "../connection/server.ts";
 import { bounded } from "../connection/time.ts";
 import type { Gate } from "../trust/gate.ts";
 import { MAX_TTL_MS } from "./cache.ts";
-import { type Problem, parseTools, schemaProblems, type WireTool } from "./definitions.ts";
+import { type ListedOver, type Problem, parseTools, schemaProblems, type WireTool } from "./definitions.ts";
 import { makeFilter, type ToolFilter } from "./filters.ts";
 import { fetchAll } from "./pages.ts";
 import { declaresHeaders } from "./param-headers.ts";
@@ -255,7 +255,8 @@ export class ToolList {
       if (connection.era === "modern") this.#keepFor(freshness.ttlMs ?? 0);
       // the older revision has no such word: without announcements nothing else says that a list is old
       else if (!capability?.listChanged || !connection.hearsChanges) this.#keepFor(UNANNOUNCED_MS);
-      await this.#take(items, connection.era === "modern" && "url" in connection.config, connection !== before);
+      const over = { http: connection.era === "modern" && "url" in connection.config, tasks: connection.hasTasks };
+      await this.#take(items, over, connection !== before);
       return this.#offered;
     } catch (error) {
       this.expire();
@@ -267,10 +268,10 @@ export class ToolList {
     this.#freshUntil = Math.min(this.#freshUntil, Date.now() + ms);
   }
 
-  async #take(items: readonly unknown[], overHttp: boolean, anew: boolean): Promise<void> {
+  async #take(items: readonly unknown[], over: ListedOver, anew: boolean): Promise<void> {
     this.#filter ??= makeFilter(this.#server.config);
     const filter = await this.#filter;
-    const { tools, problems, ambiguous } = parseTools(this.#server.name, items, overHttp);
+    const { tools, problems, ambiguous } = parseTools(this.#server.name, items, over);
     const known = this.#all;
     // a definition that did not change stays the same object: what was compiled for it stays too
     const all = tools.map((tool) => {
@@ -279,7 +280,7 @@ export class ToolList {
     });
     if (anew || all.some((tool) => known.get(tool.wireName) !== tool)) this.#doubts.clear();
     this.#all = new Map(all.map((tool) => [tool.wireName, tool]));
-    const mirrored = overHttp ? all.filter(({ inputSchema }) => declaresHeaders(inputSchema)) : [];
+    const mirrored = over.http ? all.filter(({ inputSchema }) => declaresHeaders(inputSchema)) : [];
     this.#mirrored = new Map(
       // the SDK's type wants more of a schema than the list was checked for: it reads the header declarations only
       mirrored.map(({ wireName, inputSchema }) => [wireName, { name: wireName, inputSchema } as Tool]),

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { isRecord, type JsonObject } from "@tenon/core";
+import { isRecord, type JsonObject, META } from "@tenon/core";
 import { describeFault, type SchemaFault, surveySchema } from "@tenon/core/internal";
 import { deeperThan } from "../call/size.ts";
 import type { CatalogTool } from "../types/catalog.ts";
@@ -21,8 +21,23 @@ function lacksType({ inputSchema }: Record<string, unknown>): boolean {
   return isRecord(inputSchema) && inputSchema.type === undefined;
 }
 
+/** What counts for how a list is read: parameters travel as headers over HTTP; whether calls may become tasks. */
+export interface ListedOver {
+  readonly http: boolean;
+  readonly tasks: boolean;
+}
+
+/**
+ * Whether a tool's calls become tasks: as our servers say it, or as revision 2025-11-25 did. A server that says neither may still
+ * make a task of any call.
+ */
+function taskOf(item: Record<string, unknown>): "optional" | "required" {
+  const own = recordAt(item, "_meta")[META.task];
+  return own === "required" || recordAt(item, "execution").taskSupport === "required" ? "required" : "optional";
+}
+
 /** Reads one definition; a string says why it cannot be used. */
-function parseTool(server: string, item: unknown, overHttp: boolean): WireTool | string {
+function parseTool(server: string, item: unknown, { http, tasks }: ListedOver): WireTool | string {
   if (!isRecord(item)) return "the definition is not an object";
   if (typeof item.name !== "string" || item.name === "") return "it has no name";
   if (deeperThan(item, MAX_DEPTH)) return `it is nested deeper than ${MAX_DEPTH} levels`;
@@ -34,11 +49,11 @@ function parseTool(server: string, item: unknown, overHttp: boolean): WireTool |
   // many write null for what they leave out
   const outputSchema = item.outputSchema ?? undefined;
   if (outputSchema !== undefined && !isRecord(outputSchema)) return "its outputSchema is not an object";
-  const problem = overHttp && declaresHeaders(schema) ? headerProblem(schema) : undefined;
+  const problem = http && declaresHeaders(schema) ? headerProblem(schema) : undefined;
   if (problem) return problem;
-  // revision 2025-11-25: the server refuses every call of it that does not start a task
-  if (recordAt(item, "execution").taskSupport === "required")
-    return "it can only run as a task, which this client does not do";
+  const task = taskOf(item);
+  if (task === "required" && !tasks)
+    return "it can only run as a task, and its server does not offer the tasks extension of revision 2026-07-28";
   const annotations = recordAt(item, "annotations");
   const title = textAt(item, "title") ?? textAt(annotations, "title");
   return Object.freeze({
@@ -49,6 +64,7 @@ function parseTool(server: string, item: unknown, overHttp: boolean): WireTool |
     inputSchema: schema as JsonObject, // it came as JSON
     ...(outputSchema !== undefined && { outputSchema: outputSchema as JsonObject }), // it came as JSON
     annotations,
+    ...(tasks && { task }),
     meta: recordAt(item, "_meta"),
   });
 }
@@ -63,13 +79,13 @@ export interface ParsedTools {
 }
 
 /** Reads raw definitions one by one, so that a malformed one does not cost the others. */
-export function parseTools(server: string, items: readonly unknown[], overHttp: boolean): ParsedTools {
+export function parseTools(server: string, items: readonly unknown[], over: ListedOver): ParsedTools {
   const tools = new Map<string, WireTool>();
   const problems: Problem[] = [];
   const ambiguous = new Set<string>();
   for (const [index, item] of items.entries()) {
     const name = isRecord(item) && typeof item.name === "string" && item.name !== "" ? item.name : `#${index + 1}`;
-    const tool = parseTool(server, item, overHttp);
+    const tool = parseTool(server, item, over);
     const first = tools.get(name);
     if (typeof tool === "string") problems.push({ tool: name, reason: tool });
     else if (!first) {

@@ -12,6 +12,7 @@ import {
 import type { Era } from "@tenon/core";
 import { Refusal } from "../auth/refusal.ts";
 import type { PeerAnswers } from "../question/peer-requests.ts";
+import { TASKS } from "../task/task.ts";
 import type { HttpServerConfig, ServerConfig } from "../types/servers.ts";
 import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
@@ -127,6 +128,7 @@ export class Connection {
     const capabilities: ClientCapabilities = {
       ...(hooks.elicitation && { elicitation: { form: {}, url: {} } }),
       ...hooks.peers.capabilities,
+      extensions: { [TASKS]: {} },
     };
     const budget = config.connectTimeoutMs ?? 5_000;
     this.sdk = new SdkClient(hooks.info, {
@@ -171,6 +173,11 @@ export class Connection {
 
   get era(): Era {
     return this.sdk.getProtocolEra() ?? "legacy";
+  }
+
+  /** Whether the server may make tasks of calls, and tells of them by their id (tasks extension). */
+  get hasTasks(): boolean {
+    return this.era === "modern" && this.sdk.getServerCapabilities()?.extensions?.[TASKS] !== undefined;
   }
 
   get hasSession(): boolean {

@@ -26,6 +26,8 @@ export interface Exchange {
   readonly headers?: Readonly<Record<string, string>>;
   /** Method whose answer is taken raw, because the SDK's check of a whole answer would lose it for one bad element. */
   readonly rawMethod?: string;
+  /** The answer may be a task as well; it is taken raw too. */
+  readonly mayBeTask?: boolean;
   /**
    * Progress of this request. Taken from the wire directly: the SDK looks for its handler one step too late and loses
    * what arrives together with the answer.

@@ -25,6 +25,12 @@ function mayBeOtherEra(error: unknown, way: Way): boolean {
   return error.code === SdkErrorCode.EraNegotiationFailed || error.code === SdkErrorCode.RequestTimeout;
 }
 
+/** Whether the question for the newer revision found nobody to answer it: that says nothing about who will be there next time. */
+function nobodyAnswered(error: unknown): boolean {
+  if (SdkHttpError.isInstance(error)) return error.status >= 500;
+  return SdkError.isInstance(error) && error.code === SdkErrorCode.EraNegotiationFailed;
+}
+
 function nextWay(error: unknown, config: ServerConfig, tried: readonly Way[]): Way | undefined {
   const last = tried.at(-1) ?? "auto";
   if (!mayBeOtherEra(error, last)) return undefined;
@@ -105,7 +111,13 @@ export async function openConnection(
   while (way !== undefined && Date.now() < until && !signal.aborted) {
     tried.push(way);
     try {
-      return await attempt(way);
+      const opened = await attempt(way);
+      if (way !== "legacy" || !("url" in config) || !nobodyAnswered(last)) return opened;
+      // it has just come up, or a connection broke: taken for an old one, it would be treated as such for as long as it lives
+      const better = await attempt("auto").catch(() => undefined);
+      if (!better) return opened;
+      onClosing(opened.connection.close());
+      return better;
     } catch (error) {
       if (identified && error instanceof Refusal) {
         // a person may be asked now: that time is not the server's

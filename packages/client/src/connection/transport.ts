@@ -43,6 +43,14 @@ function standIn(method: string): Record<string, unknown> {
   return { resultType: "complete", ttlMs: 0, cacheScope: "private", [key]: [] };
 }
 
+/** The older revision knows no extensions: its handshake declares none. */
+function asDeclared(message: JSONRPCMessage): JSONRPCMessage {
+  if (!("method" in message) || message.method !== "initialize" || !isRecord(message.params?.capabilities))
+    return message;
+  const { extensions: _modern, ...capabilities } = message.params.capabilities;
+  return { ...message, params: { ...message.params, capabilities } };
+}
+
 /**
  * Wraps any transport of the SDK and adds what the SDK lacks: a request whose HTTP response ends without an answer fails
  * at once instead of waiting for its timeout, and the answers of chosen methods are kept raw for element-wise checks.
@@ -91,7 +99,8 @@ export class TapTransport implements Transport {
     this.#inner.setSupportedProtocolVersions?.(versions);
   }
 
-  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+  async send(given: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    const message = asDeclared(given);
     if (!("method" in message)) return this.#inner.send(message, options);
     if (!("id" in message)) {
       const exchange = this.#exchangeOf(message);
@@ -169,7 +178,8 @@ export class TapTransport implements Transport {
     if (!exchange || exchange.rawMethod !== method || !("result" in message) || !isRecord(message.result))
       return message;
     const raw: Record<string, unknown> = message.result;
-    if (raw.resultType !== undefined && raw.resultType !== "complete") return message;
+    const task = exchange.mayBeTask && raw.resultType === "task";
+    if (raw.resultType !== undefined && raw.resultType !== "complete" && !task) return message;
     exchange.raw = raw;
     return { ...message, result: standIn(method) };
   }

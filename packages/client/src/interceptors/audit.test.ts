@@ -1,3 +1,4 @@
+import { META } from "@tenon/core";
 import { digest } from "@tenon/core/internal";
 import { describe, expect, it, vi } from "vitest";
 import { modern } from "../../test/servers.ts";
@@ -22,7 +23,13 @@ describe("audit", () => {
     const client = clientOf(server.url, { interceptors: [audit({ sink, actor })] });
     const runtime = { context: { user: "ann" }, threadId: "th", toolCallId: "tc" };
     await client.callTool("s", "t", { password: "p" }, { runtime });
-    const base = { callId: "call-1", pass: 1, server: "s", tool: "t", at: expect.any(String) };
+    const base = {
+      callId: expect.stringMatching(/^call-\w+-1$/),
+      pass: 1,
+      server: "s",
+      tool: "t",
+      at: expect.any(String),
+    };
     expect(entries).toEqual([
       {
         kind: "intent",
@@ -159,6 +166,45 @@ describe("audit", () => {
     ]);
   });
 
+  it("writes down that a call was not sent whose intent came too late", async () => {
+    const server = await shop({ t: {} });
+    const entries: Entry[] = [];
+    const sink = async (entry: Entry) => {
+      if (entry.kind === "intent") await new Promise((resolve) => setTimeout(resolve, 120));
+      entries.push(entry);
+    };
+    const client = clientOf(server.url, { interceptors: [audit({ sink, timeoutMs: 30, onSinkError: () => {} })] });
+    await expect(client.callTool("s", "t")).rejects.toMatchObject({ code: "audit_failed" });
+    await vi.waitFor(() => expect(entries).toHaveLength(2));
+    expect(entries).toMatchObject([
+      { kind: "intent", pass: 1 },
+      { kind: "outcome", pass: 1, outcome: "error", error: { code: "audit_failed", maybeExecuted: false } },
+    ]);
+    expect(server.runs.t).toBeUndefined();
+  });
+
+  it("takes the name of the call and of its effect from whoever makes it", async () => {
+    const server = await shop({ t: {} });
+    const entries: Entry[] = [];
+    const client = clientOf(server.url, { interceptors: [audit({ sink: (entry) => entries.push(entry) })] });
+    const meta = { [META.idempotencyKey]: "refund-7" };
+    await client.callTool("s", "t", {}, { callId: "mine", meta });
+    await client.callTool("s", "t");
+    expect(entries).toMatchObject([
+      { callId: "mine", idempotencyKey: "refund-7" },
+      { callId: "mine", outcome: "ok" },
+      { callId: expect.stringMatching(/^call-/) },
+      { callId: entries[2]?.callId },
+    ]);
+    expect(entries[2]).not.toHaveProperty("idempotencyKey");
+    const other = clientOf(server.url, { interceptors: [audit({ sink: (entry) => entries.push(entry) })] });
+    await other.callTool("s", "t");
+    expect(entries[4]?.callId).not.toBe(entries[2]?.callId);
+    for (const callId of ["", "a\0", "x".repeat(201), 7 as never]) {
+      await expect(client.callTool("s", "t", {}, { callId })).rejects.toThrow("callId must be a text of 1 to 200");
+    }
+  });
+
   it("reports an outcome that cannot be written with the entry, and gives the result all the same", async () => {
     const server = await shop({ t: {} });
     const reported: Entry[] = [];
@@ -174,7 +220,7 @@ describe("audit", () => {
       ],
     });
     expect((await client.callTool("s", "t")).isError).toBe(false);
-    expect(reported).toMatchObject([{ kind: "outcome", outcome: "ok", callId: "call-1" }]);
+    expect(reported).toMatchObject([{ kind: "outcome", outcome: "ok", callId: expect.stringMatching(/^call-\w+-1$/) }]);
   });
 
   it("needs a sink", () => {

@@ -1,10 +1,9 @@
-import { ConfigError, ExecutionError, messageOf, type SerializedError, serializeError } from "@tenon/core";
+import { ConfigError, ExecutionError, META, messageOf, type SerializedError, serializeError } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
-import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general, noteFactory } from "./general.ts";
+import { endedAs, general, noteFactory } from "./general.ts";
 import { type RedactRules, redactor } from "./redactor.ts";
 
 interface EntryBase {
@@ -29,6 +28,8 @@ export interface AuditIntent extends EntryBase {
   readonly actor?: unknown;
   readonly threadId?: string;
   readonly toolCallId?: string;
+  /** Names the effect for the server, where the call has such a key: what the server writes down of it can be found. */
+  readonly idempotencyKey?: string;
 }
 
 /** Written when the call is over, however it ended. Plain JSON. */
@@ -41,7 +42,10 @@ export interface AuditOutcome extends EntryBase {
   readonly error?: SerializedError;
 }
 
-/** A function that gets both kinds of entries, or one for each. What they return is awaited. */
+/**
+ * A function that gets both kinds of entries, or one for each; `stores.audit.sink()` of `@tenon/store` is one. What they return
+ * is awaited.
+ */
 export type AuditSink =
   | ((entry: AuditIntent | AuditOutcome) => unknown)
   | { intent(entry: AuditIntent): unknown; outcome(entry: AuditOutcome): unknown };
@@ -89,6 +93,12 @@ async function within(ms: number, work: () => unknown): Promise<void> {
   }
 }
 
+/** The key of the call's effect, where it has one. */
+function keyOf({ meta }: ToolCallRequest): { idempotencyKey?: string } {
+  const key = meta[META.idempotencyKey];
+  return typeof key === "string" ? { idempotencyKey: key } : {};
+}
+
 function refused({ server, name }: ToolCallRequest, cause: unknown): ExecutionError {
   return new ExecutionError(
     `tools/call ${name} on server "${server}" was not sent, because its audit entry could not be written. ` +
@@ -132,27 +142,7 @@ export function audit(options: AuditOptions): AnyInterceptor {
     const pass = (passes.get(runtime) ?? 0) + 1;
     passes.set(runtime, pass);
     const base = { callId, pass, server, tool };
-    let intent: AuditIntent | undefined;
-    try {
-      const by = actor?.(request);
-      intent = Object.freeze({
-        kind: "intent",
-        ...base,
-        at: new Date().toISOString(),
-        argsDigest: digest(request.args),
-        ...(redact && { args: clean(request.args) }),
-        ...(by !== undefined && { actor: by }),
-        ...(runtime.threadId !== undefined && { threadId: runtime.threadId }),
-        ...(runtime.toolCallId !== undefined && { toolCallId: runtime.toolCallId }),
-      });
-      const entry = intent;
-      await within(timeoutMs, () => sink(entry));
-    } catch (error) {
-      if (intent) report(error, intent);
-      if (failClosed) throw refused(request, error);
-    }
-
-    const started = performance.now();
+    let started = performance.now();
     const finish = async (outcome: AuditOutcome["outcome"], thrown?: { error: unknown }): Promise<void> => {
       const entry: AuditOutcome = Object.freeze({
         kind: "outcome",
@@ -164,9 +154,42 @@ export function audit(options: AuditOptions): AnyInterceptor {
       });
       await within(timeoutMs, () => sink(entry)).catch((error: unknown) => report(error, entry));
     };
+    let intent: AuditIntent | undefined;
+    let writing: Promise<unknown> | undefined;
+    try {
+      const by = actor?.(request);
+      intent = Object.freeze({
+        kind: "intent",
+        ...base,
+        at: new Date().toISOString(),
+        argsDigest: digest(request.args),
+        ...(redact && { args: clean(request.args) }),
+        ...(by !== undefined && { actor: by }),
+        ...(runtime.threadId !== undefined && { threadId: runtime.threadId }),
+        ...(runtime.toolCallId !== undefined && { toolCallId: runtime.toolCallId }),
+        ...keyOf(request),
+      });
+      const entry = intent;
+      await within(timeoutMs, () => {
+        writing = (async () => sink(entry))();
+        return writing;
+      });
+    } catch (error) {
+      if (intent) report(error, intent);
+      if (failClosed) {
+        const refusal = refused(request, error);
+        // an intent that comes late after all is of a call that was never sent
+        writing?.then(
+          () => finish("error", { error: refusal }),
+          () => undefined,
+        );
+        throw refusal;
+      }
+    }
+    started = performance.now();
     try {
       const outcome = await next(request);
-      await finish(!isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
+      await finish(endedAs(outcome));
       return outcome;
     } catch (error) {
       if (isSuspension(error)) await finish("suspended");

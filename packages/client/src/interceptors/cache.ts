@@ -95,7 +95,8 @@ export function cache(options: CacheOptions): AnyInterceptor {
   const flights = new Map<string, Promise<string | undefined>>();
 
   return general(async (request, next) => {
-    const place = placeOf(request, key(request));
+    // what an older task comes to is no answer to these arguments
+    const place = request.task === undefined ? placeOf(request, key(request)) : undefined;
     if (place === undefined) return next(request);
     const known = shelf.get(place);
     if (known !== undefined) return revive(known);
@@ -119,7 +120,7 @@ export function cache(options: CacheOptions): AnyInterceptor {
     flights.set(place, mine);
     try {
       const outcome = await next(request);
-      const keep = isToolResult(outcome) && !outcome.isError && !hasAsked(request.runtime);
+      const keep = isToolResult(outcome) && !outcome.isError && !outcome.task && !hasAsked(request.runtime);
       const json = keep ? written(outcome) : undefined;
       // one result must not take the place of all others
       if (json !== undefined && json.length <= maxChars / 4) shelf.set(place, json, json.length, ttlMs);

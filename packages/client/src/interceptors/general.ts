@@ -1,3 +1,4 @@
+import { isToolResult } from "../call/results.ts";
 import type { ToolCallOutcome, ToolCallRequest, ToolRuntime } from "../types/calls.ts";
 import type { AnyInterceptor, CatalogChange, Next, RuntimeInterceptor } from "../types/interceptors.ts";
 
@@ -14,6 +15,16 @@ export function factoryOf(given: unknown): { name: string; written: string } | u
   const written = typeof given === "function" ? factories.get(given) : undefined;
   // what is noted above is called by the first word of how it is written
   return written === undefined ? undefined : { name: written.replace(/\(.*/s, ""), written };
+}
+
+/**
+ * How a call ended that threw nothing, for logs and audits. A task that was only started comes again: whoever follows it writes down
+ * how it ends.
+ */
+export function endedAs(outcome: unknown): "ok" | "tool_error" | "answered" | "suspended" {
+  if (!isToolResult(outcome)) return "answered";
+  if (outcome.task) return "suspended";
+  return outcome.isError ? "tool_error" : "ok";
 }
 
 /** Makes an interceptor for clients with any runtime and any outcome. */

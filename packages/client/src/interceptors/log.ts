@@ -1,10 +1,9 @@
 import { ConfigError, serializeError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
-import { isToolResult } from "../call/results.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
-import { general, noteFactory } from "./general.ts";
+import { endedAs, general, noteFactory } from "./general.ts";
 
 /** How one call went. Plain JSON. */
 export interface CallLine {
@@ -67,7 +66,7 @@ export function log(options: LogOptions = {}): AnyInterceptor {
     };
     try {
       const outcome = await next(request);
-      done(!isToolResult(outcome) ? "answered" : outcome.isError ? "tool_error" : "ok");
+      done(endedAs(outcome));
       return outcome;
     } catch (error) {
       if (isSuspension(error)) done("suspended");

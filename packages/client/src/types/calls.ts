@@ -2,6 +2,7 @@ import type { CallToolResult, ContentBlock, InputRequiredResult } from "@modelco
 import type { CatalogTool } from "./catalog.ts";
 import type { ClientEvents } from "./events.ts";
 import type { ElicitationAnswer, ElicitationRequest } from "./questions.ts";
+import type { FollowOptions, TaskHandle } from "./tasks.ts";
 
 /** What one call carries from the program around it: who asks, in which thread, with which state. */
 export interface ToolRuntime<Context = unknown, State = unknown> {
@@ -38,7 +39,7 @@ export interface ToolCallRequest<Runtime extends ToolRuntime = ToolRuntime> {
   readonly server: string;
   /** The tool's name on the wire. */
   readonly name: string;
-  /** Names the call in events, logs and audit entries; unique per call of this client, the same however often it is sent. */
+  /** Names the call in events, logs and audit entries; the same however often it is sent. */
   readonly callId: string;
   /** The arguments as they will be sent. */
   readonly args: Readonly<Record<string, unknown>>;
@@ -46,6 +47,8 @@ export interface ToolCallRequest<Runtime extends ToolRuntime = ToolRuntime> {
   readonly headers: Readonly<Record<string, string>>;
   /** What is sent as `_meta`, besides the protocol's own keys. */
   readonly meta: Readonly<Record<string, unknown>>;
+  /** Set when a task that was begun before is followed (`client.tasks.resume`): its id. Nothing is started, so arguments are none. */
+  readonly task?: string;
   /** What the caller gave as `runtime`. */
   readonly runtime: Runtime;
   /** Fires when the call is cancelled or its time is over. */
@@ -74,21 +77,32 @@ export interface ToolResult {
   readonly raw: CallToolResult;
   /** Why this client made an error of it: `invalid_arguments` (nothing was sent) or `invalid_output`. */
   readonly problem?: { readonly code: string; readonly data?: unknown };
+  /** Set, with no content, where the call goes on as a task that nobody follows yet (`client.tasks.start`). */
+  readonly task?: TaskHandle;
 }
 
 /** What leaves the onion: a tool's result, or what an interceptor made of it (`Extra`, for example a LangGraph Command). */
 export type ToolCallOutcome<Extra = never> = ToolResult | Extra;
 
-/** Answer of one leg on the wire: the final result, or questions with an opaque state. Plain JSON. */
-export type WireResult = CallToolResult | InputRequiredResult;
+/** The server made a task of a call; it goes on there (tasks extension, SEP-2663). As it came. */
+export interface TaskCreated {
+  readonly resultType: "task";
+  readonly taskId: string;
+  readonly [key: string]: unknown;
+}
 
-/** One leg: the first sending of a call, or a retry that carries answers. */
+/** Answer of one leg on the wire: the final result, questions with an opaque state, or a task to follow. Plain JSON. */
+export type WireResult = CallToolResult | InputRequiredResult | TaskCreated;
+
+/** One leg: the first sending of a call, a retry that carries answers, or the following of its task until that asks or ends. */
 export interface Leg {
   readonly server: string;
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
-  /** 0 for the first sending, then one more per answered round. */
+  /** 0 for the first sending, then one more per leg. */
   readonly round: number;
+  /** Set for a leg that follows a task: its id. */
+  readonly task?: string;
 }
 
 /**
@@ -98,8 +112,11 @@ export interface Leg {
 export interface CallDriver {
   /** Returns what `send` returns, or what it returned for this leg before. */
   leg(send: () => Promise<WireResult>, leg: Leg): Promise<WireResult>;
-  /** Answers all questions of one round, by key. May throw to suspend the call. */
-  answer(
+  /**
+   * Answers all questions of one round, by key; those of a task (`leg.task`) all or some. May throw to suspend the call. Left
+   * out: the client's handler is asked, inside a leg.
+   */
+  answer?(
     questions: Readonly<Record<string, ElicitationRequest>>,
     leg: Leg,
   ): Promise<Readonly<Record<string, ElicitationAnswer>>>;
@@ -108,6 +125,8 @@ export interface CallDriver {
    * the leg is ended unanswered, and `send` rejects with `question_pushed`. Left out: such a question is `legacy_question`.
    */
   pushed?(question: ElicitationRequest): ElicitationAnswer | undefined;
+  /** Whether a call that was aborted for this reason leaves its task running, since somebody else goes on with it. Default: it is cancelled. */
+  leavesTask?(reason: unknown): boolean;
 }
 
 /** What goes with one call. */
@@ -122,6 +141,11 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
   headers?: Record<string, string>;
   /** Sent as `_meta`, besides the protocol's own keys. */
   meta?: Record<string, unknown>;
+  /**
+   * Names the call in events, logs and audit entries, 1 to 200 characters. Give a call that is carried on by another process the
+   * id it had, so that its audit entries are found together; the agent does. Default: an id no other call has.
+   */
+  callId?: string;
   /** What interceptors see as `request.runtime`. */
   runtime?: Runtime;
   /** Progress of this call only, besides `events.onProgress`. */
@@ -130,9 +154,11 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
   onLog?: ClientEvents["onLog"];
   /** Bytes its answer may have. Default: the client's `maxResultBytes`. What one message may have, the server's `maxResponseBytes` says. */
   maxResultBytes?: number;
+  /** How a task that a server makes of the call is followed; `timeoutMs` and `totalTimeoutMs` then bound each single request. */
+  task?: FollowOptions;
   /** Carries the call over restarts; needed with `elicitation: "interrupt"`. The agent brings one. */
   driver?: CallDriver;
 }
 
 /** Options of one reading of a resource or one rendering of a prompt. */
-export type ReadOptions = Omit<CallOptions, "driver" | "runtime">;
+export type ReadOptions = Omit<CallOptions, "driver" | "runtime" | "callId" | "task">;

@@ -16,6 +16,8 @@ export interface CatalogTool {
   readonly inputSchema: JsonObject;
   readonly outputSchema?: JsonObject;
   readonly annotations: ToolAnnotations;
+  /** Whether its server may make a task of a call, or always does; absent where it never does. */
+  readonly task?: "optional" | "required";
   readonly meta: Readonly<Record<string, unknown>>;
 }
 

@@ -14,6 +14,7 @@ import type { ClientEvents } from "./events.ts";
 import type { Interceptor } from "./interceptors.ts";
 import type { ApprovedSampling, ElicitationHandler, Roots, SamplingHandler } from "./questions.ts";
 import type { ServerConfig, ServerInfo } from "./servers.ts";
+import type { ClientTasks } from "./tasks.ts";
 
 /** Which servers there are, and everything that is not the default. */
 export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
@@ -74,7 +75,7 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
   listResources(...servers: string[]): Promise<readonly CatalogResource[]>;
   /** The families of resources of all servers, or of these. */
   listResourceTemplates(...servers: string[]): Promise<readonly CatalogResourceTemplate[]>;
-  /** Calls a tool by its server and wire name, through the interceptors. */
+  /** Calls a tool by its server and wire name, through the interceptors. A call that becomes a task is followed to its end. */
   callTool(
     server: string,
     tool: string,
@@ -87,6 +88,8 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
     args?: Record<string, unknown>,
     options?: CallOptions<Runtime>,
   ): Promise<ToolCallOutcome<Extra>>;
+  /** Long work by its id: started here, followed here or elsewhere. */
+  readonly tasks: ClientTasks<Runtime, Extra>;
   /** Reads the given resources, or all listed ones when `uris` is left out. */
   readResources(server: string, uris?: readonly string[], options?: ReadOptions): Promise<readonly ResourceBlob[]>;
   /** The messages of a prompt. */

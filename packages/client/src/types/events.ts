@@ -14,11 +14,13 @@ export interface EventSource {
   readonly uri?: string;
   /** Unique per call of this client; absent outside a call. */
   readonly callId?: string;
+  /** The task that the server made of the call; absent until then. */
+  readonly taskId?: string;
 }
 
 /** How far a call is. */
 export interface ProgressEvent {
-  /** So far, in the server's own unit. */
+  /** So far, in the server's own unit; where a task only says what it is doing, how often it said something else. */
   readonly progress: number;
   /** In the same unit, where it is known. */
   readonly total?: number;

@@ -57,9 +57,11 @@ describe("the admin port", () => {
   });
 
   it("asks a store that hangs once for all probes, and does not hang with it", async () => {
-    const getBlob = vi.fn(() => new Promise<undefined>(() => undefined));
     const stores = openMemory();
-    const { ask } = await administered({ store: { ...stores, outcomes: { ...stores.outcomes, getBlob } } });
+    const getBlob = vi.fn(() => new Promise<undefined>(() => undefined));
+    const { ask } = await administered({
+      store: { ...stores, outcomes: { ...stores.outcomes, getBlob } },
+    });
     const answers = await Promise.all([ask("/readyz"), ask("/readyz"), ask("/readyz")]);
     expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
     expect(getBlob).toHaveBeenCalledTimes(1);

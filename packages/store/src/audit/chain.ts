@@ -80,8 +80,9 @@ export function rowOf({ data, ...record }: AuditRecord): AuditRow {
 }
 
 /** The entry a row holds. What a store wrote is one; a row that was tampered with may be anything, so `verify` checks rows. */
-export function recordOf({ server: _s, tool: _t, threadId: _i, data, kind, ...row }: AuditRow): AuditRecord {
-  return { ...row, kind: kind as AuditKind, data: JSON.parse(data) as JsonObject }; // rowOf() made it
+export function recordOf({ seq, at, kind, callId, pass, data, previous, hash }: AuditRow): AuditRecord {
+  const [is, told] = [kind as AuditKind, JSON.parse(data) as JsonObject]; // rowOf() made it
+  return { seq, at, kind: is, callId, pass, data: told, previous, hash };
 }
 
 /** The JSON of a row's data; undefined where it is none. */

@@ -19,7 +19,7 @@ function dataOf(entry: AuditedCall) {
  * trail.
  */
 export function sinkInto(append: (entry: NewAuditEntry) => Promise<AuditRecord>, closed: AbortSignal): AuditSinkPair {
-  /** The pass in the trail of each pass of this process; undefined where its intent could not be written. */
+  /** The pass in the trail of each open pass of this process; undefined where its intent could not be written. */
   const passes = new Map<string, Promise<number | undefined>>();
   const nameOf = ({ callId, pass }: AuditedCall): string => `${pass}:${callId}`;
   let waiting = 0;
@@ -32,8 +32,9 @@ export function sinkInto(append: (entry: NewAuditEntry) => Promise<AuditRecord>,
         await append(entry);
         return;
       } catch (error) {
-        // ours are about the entry, or say that the store is closed
-        if (error instanceof TenonError || closed.aborted || waiting >= MAX_WAITING) throw error;
+        // about the entry, or the store is closed
+        const final = error instanceof TenonError && !error.retryable;
+        if (final || closed.aborted || waiting >= MAX_WAITING) throw error;
         waiting += 1;
         await sleep(pauseMs, undefined, { signal: closed })
           .catch(() => undefined)
@@ -47,12 +48,16 @@ export function sinkInto(append: (entry: NewAuditEntry) => Promise<AuditRecord>,
 
   return {
     async intent(entry) {
+      const name = nameOf(entry);
       const written = append({ kind: "intent", callId: entry.callId, data: dataOf(entry) });
       passes.set(
-        nameOf(entry),
+        name,
         written.then(
           ({ pass }) => pass,
-          () => undefined,
+          () => {
+            passes.delete(name);
+            return undefined;
+          },
         ),
       );
       await written;
