@@ -66,7 +66,9 @@ assert.deepEqual(found?.result, { refunded: 2 });
 
 // #region sweep
 const { outcomes, leases, tasks, audit } = await stores.sweep();
-console.log(`${outcomes + leases + tasks.deleted} records deleted, ${tasks.requeued} tasks due again, ${audit} calls unknown`);
+console.log(
+  `${outcomes + leases + tasks.deleted} records deleted, ${tasks.requeued} tasks due again, ${audit} calls unknown`,
+);
 // #endregion
 assert.equal(outcomes + leases + tasks.requeued + tasks.ended + tasks.deleted + audit, 0);
 

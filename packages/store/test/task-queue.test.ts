@@ -143,7 +143,7 @@ onPostgres("the queue of tasks", "queue", (url, schema) => {
     it("puts a job back that came too early", async () => {
       const task = newTask();
       await tasks.create(task);
-      await (await takeTask(tasks, task)).again(700);
+      await (await takeTask(tasks, task)).again(3_000);
       await run(`update ${jobs}.job set start_after = now() - interval '1 second' where data->>'task' = $1`, task.id);
       expect(await tasks.take([task.server], "early")).toBeUndefined();
       expect(await waiting(task)).toBe(1);
