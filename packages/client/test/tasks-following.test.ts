@@ -25,7 +25,12 @@ describe("a call that becomes a task", () => {
     expect(said(outcome)).toEqual({ done: "books", answers: {} });
     expect(heard.length).toBeGreaterThan(1);
     expect(heard[0]?.[0]).toMatchObject({ total: 500, message: "counting", percent: expect.any(Number) });
-    expect(heard[0]?.[1]).toEqual({ server: "s", tool: "work", callId: "call-1", taskId: expect.any(String) });
+    expect(heard[0]?.[1]).toEqual({
+      server: "s",
+      tool: "work",
+      callId: expect.stringMatching(/^call-\w+-1$/),
+      taskId: expect.any(String),
+    });
     const numbers = heard.map(([{ progress }]) => progress);
     expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
     expect(scene.count("tools/call")).toBe(1);
