@@ -28,7 +28,7 @@ describe("a call that becomes a task", () => {
     expect(heard[0]?.[1]).toEqual({
       server: "s",
       tool: "work",
-      callId: expect.stringMatching(/^call-\w+-1$/),
+      callId: expect.stringMatching(/^call-/),
       taskId: expect.any(String),
     });
     const numbers = heard.map(([{ progress }]) => progress);
@@ -236,8 +236,8 @@ describe("layers around a call that becomes a task", () => {
   });
 
   it("that limit its time cancel it", async () => {
-    const client = connect(s(), { interceptors: [timeout({ timeoutMs: 300 })] });
-    await expect(client.callTool("s", "work", { ms: 5_000 })).rejects.toMatchObject({ code: "timeout" });
+    const client = connect(s(), { interceptors: [timeout({ timeoutMs: 1_500 })] });
+    await expect(client.callTool("s", "work", { ms: 60_000 })).rejects.toMatchObject({ code: "timeout" });
     await scene.until(() => scene.count("tasks/cancel") === 1);
   });
 
