@@ -29,6 +29,7 @@ import { cache, log, matchCaller, rateLimit } from "@tenon/server/middleware";
 import { skills } from "@tenon/server/skills";
 import { connect } from "@tenon/server/testing";
 import { openMemory } from "@tenon/store";
+import { openStores } from "@tenon/store/open";
 import { openPostgres } from "@tenon/store/postgres";
 import { openSqlite, openSqliteFile } from "@tenon/store/sqlite";
 import { describe, expect, it, vi } from "vitest";
@@ -54,6 +55,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/store AuditTailOptions": (given) => openMemory().audit.tail(given),
   "@tenon/store AuditVerifyOptions": (given) => openMemory().audit.verify(given),
   "@tenon/store MemoryOptions": openMemory,
+  "@tenon/store/open OpenOptions": openStores,
   "@tenon/store/sqlite SqliteFileOptions": (given) => openSqliteFile(":memory:", given),
   "@tenon/store/sqlite SqliteOptions": openSqlite,
   "@tenon/store/postgres PostgresOptions": openPostgres,
@@ -74,7 +76,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   },
   "@tenon/server ServerOptions": createServer,
   "@tenon/server TasksOptions": (given) => serving({ tasks: given }),
-  "@tenon/server ToolTaskOptions": (given: object) => tool({ task: { use: "optional", ...given } }),
+  "@tenon/server ToolTaskOptions": (given: object) => tool({ task: { use: "optional", ...given } } as Wrong),
   "@tenon/server TlsOptions": (given) => server().listen({ port: 0, tls: given }),
   "@tenon/server ToolOptions": tool,
   "@tenon/server WorkerPoolOptions": (given) => serving({ workers: given }),
