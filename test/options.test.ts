@@ -74,7 +74,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   },
   "@tenon/server ServerOptions": createServer,
   "@tenon/server TasksOptions": (given) => serving({ tasks: given }),
-  "@tenon/server ToolTaskOptions": (given: object) => tool({ task: { use: "optional", ...given } }),
+  "@tenon/server ToolTaskOptions": (given: object) => tool({ task: { use: "optional", ...given } } as Wrong),
   "@tenon/server TlsOptions": (given) => server().listen({ port: 0, tls: given }),
   "@tenon/server ToolOptions": tool,
   "@tenon/server WorkerPoolOptions": (given) => serving({ workers: given }),

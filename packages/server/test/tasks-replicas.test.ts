@@ -132,7 +132,7 @@ describe("a store that fails", () => {
       recording(async () => {
         if (!lost) return;
         lost = false;
-        throw new LeaseLostError({ key: "k", fence: 1 });
+        throw new LeaseLostError({ key: "k" });
       }),
     ).tool("one", { task: "required" }, (_, ctx) => ctx.step("one", () => "done"));
     const { taskId } = await begin(server, "one");
