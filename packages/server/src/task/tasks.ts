@@ -100,7 +100,10 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
         });
       }
       if (!store.shared) {
-        service().log("warning", "work(): the store is this process's memory, so tasks of other processes are not seen");
+        service().log(
+          "warning",
+          "work(): the store is this process's memory, so tasks of other processes are not seen",
+        );
       }
       await service().lifespan();
       const runner = await start(workOptions.concurrency ?? (concurrency || TASK_CONCURRENCY), true);
