@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { program } from "../../../test/programs.ts";
 import { onPostgres } from "../../store/test/postgres.ts";
 import { value } from "./ask.ts";
-import { type Asked, answer, asks, begin, ended, follow, look, said } from "./tasks.ts";
+import { type Asked, answer, asks, begin, ended, follow, look, request, said } from "./tasks.ts";
 
 const entry = await program("./tasks-process.ts", import.meta.url);
 
@@ -134,6 +134,10 @@ function tests(env: Record<string, string>): void {
     const open = await follow(server, taskId, asks);
     await answer(server, open, { "Send them?": { action: "cancel" } });
     expect(JSON.parse(said(await follow(server, taskId)))).toEqual({ sent: "cancel", by: working.child.pid });
+    const { taskId: hanging } = await begin(server, "hang");
+    await working.said(/^hanging/);
+    await request(server, "tasks/cancel", { taskId: hanging }); // here, and the handler there hears of it
+    await working.said(/^aborted/);
     await working.end("SIGTERM");
     expect(working.child.exitCode).toBe(0);
   }, 60_000);
