@@ -17,6 +17,8 @@ export interface Evidence {
   /** The threads as they are saved. */
   readonly threads: ReadonlyMap<string, readonly Told[]>;
   readonly ledger: Ledger;
+  /** What servers and workers wrote to their logs, in the order in which it came. */
+  readonly lines: readonly string[];
 }
 
 type ToolTold = Extract<Told, { kind: "tool" }>;

@@ -20,6 +20,8 @@ export interface Program {
   /** Milliseconds until it is started again after its death. */
   pauseMs(): number;
   onMessage?(message: Record<string, unknown>): void;
+  /** Hears what it writes, line by line. */
+  onLine?(line: string): void;
   /** Called at each death, also at one that we brought about. */
   onGone?(): void;
 }
@@ -79,7 +81,11 @@ export function createChildren(folder: string): Children {
       });
       child = own;
       for (const stream of [own.stdout, own.stderr]) {
+        let rest = "";
         stream?.setEncoding("utf8").on("data", (text: string) => {
+          const lines = (rest + text).split("\n");
+          rest = lines.pop() ?? "";
+          for (const line of lines) program.onLine?.(line);
           words = (words + text).slice(-2_000);
           if (program.readyLine !== undefined && words.includes(program.readyLine)) ready = true;
           log.write(text);

@@ -22,8 +22,35 @@ async function heldLeases(ledger: Ledger): Promise<string[]> {
   }
 }
 
+/**
+ * Steps of tasks that were done again although their result was kept: the log tells of an order within its step, and of the next one
+ * only when the step before it was kept.
+ */
+function repeatedSteps({ courses, lines }: Pick<Evidence, "courses" | "lines">): string[] {
+  const taskOf = new Map<string, string>();
+  for (const { story } of courses) {
+    if (story.kind === "task" || story.kind === "long") for (const { id } of story.orders) taskOf.set(id, story.thread);
+  }
+  /** For each task the orders that were told of, and the latest of them. */
+  const seen = new Map<string, { readonly orders: Set<string>; latest: string }>();
+  const repeated = new Set<string>();
+  for (const line of lines) {
+    if (!line.includes('"of":"batch_refund"')) continue;
+    const [order = ""] = /ORD-\d+/.exec(line) ?? [];
+    const task = taskOf.get(order);
+    if (task === undefined) continue;
+    const before = seen.get(task) ?? { orders: new Set(), latest: order };
+    if (before.orders.has(order) && before.latest !== order)
+      repeated.add(`${task} did the step of ${order} again after ${before.latest}`);
+    before.orders.add(order);
+    before.latest = order;
+    seen.set(task, before);
+  }
+  return [...repeated];
+}
+
 /** Looks at what the libraries keep: tasks, leases. Everything is stopped by now. */
-export async function checkKept({ courses, ledger }: Evidence): Promise<Check[]> {
+export async function checkKept({ courses, ledger, lines }: Evidence): Promise<Check[]> {
   const tasks = await ledger.kept("tenon_tasks");
   const byId = new Map(tasks.map((task) => [String(task.id), task]));
   const lost = courses.flatMap(({ story, task }) =>
@@ -35,6 +62,7 @@ export async function checkKept({ courses, ledger }: Evidence): Promise<Check[]>
   }
   return [
     { name: "each accepted task is kept, and has been run to its end", problems: lost },
+    { name: "no finished step of a task is done again", problems: repeatedSteps({ courses, lines }) },
     { name: "no lease is left held", problems: await heldLeases(ledger) },
   ];
 }

@@ -1,12 +1,15 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Told } from "./agent-words.ts";
 import { type Check, checkLedger, checkThreads } from "./checks.ts";
 import { processesOf } from "./children.ts";
+import type { Sabotage } from "./flags.ts";
 import { checkKept } from "./kept-checks.ts";
 import { type Course, type Load, startLoad } from "./load.ts";
 import { createRandom } from "./random.ts";
 import { type FaultKind, scheduleFaults } from "./schedule.ts";
-import { createTeller, makeOrders } from "./stories.ts";
+import { createTeller, makeOrders, type StoryKind } from "./stories.ts";
 import { openWorld, type WorldOptions } from "./world.ts";
 import { startWrecking } from "./wreck.ts";
 
@@ -27,6 +30,15 @@ const WEIGHTS: Readonly<Record<WorldOptions["database"], Partial<Record<FaultKin
   postgres: { kill: 72, cut: 14, clock: 6, postgres: 3, race: 6 },
 };
 
+/** A safeguard that is switched off is missed sooner where it is needed more often. */
+const AIMED: Readonly<Record<Sabotage, Partial<Record<FaultKind, number>>>> = {
+  idempotency: { kill: 90, cut: 10 },
+  journal: { kill: 1 },
+  lease: { kill: 40, race: 60 },
+  audit: { kill: 90, cut: 10 },
+};
+const TASKS: Readonly<Partial<Record<StoryKind, number>>> = { task: 70, long: 30 };
+
 /** What agents reported instead of a result, and what tools answered that failed: for whoever reads the run. */
 function* trouble(courses: readonly Course[], threads: ReadonlyMap<string, readonly Told[]>): Generator<string> {
   const counts = new Map<string, number>();
@@ -45,7 +57,7 @@ export async function runOrdeal(
   say: (line: string) => void,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { database, seconds, seed } = options;
+  const { database, seconds, seed, sabotage } = options;
   const random = createRandom(seed);
   const questions = new Set<string>();
   let load: Load | undefined;
@@ -57,15 +69,21 @@ export async function runOrdeal(
     const { ledger, crew, slots, relays } = world;
     const orders = makeOrders(random.fork("orders"), Math.max(2_000, seconds * 80));
     await ledger.stock(orders);
-    const weights = { ...WEIGHTS[database] };
+    const weights = sabotage === undefined ? { ...WEIGHTS[database] } : { ...AIMED[sabotage] };
     for (const [kind, why] of Object.entries(world.impossible)) {
       delete weights[kind as FaultKind]; // the keys of that type
       say(`skipped: no ${kind} faults: ${why}`);
     }
     const names = [...slots.keys()];
-    const breakable = { processes: names, relays: [...relays.keys()], clocks: names, weights };
+    const runners = names.filter((name) => (world.cluster ? /^worker/ : /^order/).test(name));
+    const breakable = {
+      processes: sabotage === "journal" ? runners : names,
+      relays: [...relays.keys()],
+      clocks: names,
+      weights,
+    };
     const faults = scheduleFaults(random.fork("faults"), seconds, breakable);
-    const teller = createTeller(random.fork("stories"), orders);
+    const teller = createTeller(random.fork("stories"), orders, sabotage === "journal" ? TASKS : undefined);
     load = startLoad(crew, () => teller.next(), PEOPLE);
     const wreck = startWrecking(faults, { ...world, load }, say);
     await sleep(seconds * 1_000, undefined, { signal });
@@ -86,7 +104,13 @@ export async function runOrdeal(
     for (const line of trouble(load.courses, threads)) say(line);
     for (const name of await world.stop()) say(`${name} had to be killed`);
 
-    const evidence = { orders, courses: load.courses, threads, ledger };
+    // a safeguard that is not there cannot be missed
+    if (sabotage !== undefined && !existsSync(join(world.folder, "sabotage"))) {
+      throw new Error(
+        `--sabotage ${sabotage} found nothing to switch off: preload.ts does not fit the statements any more`,
+      );
+    }
+    const evidence = { orders, courses: load.courses, threads, ledger, lines: world.lines };
     const checks = [
       ...(await checkLedger(evidence)),
       ...checkThreads(evidence, unended),

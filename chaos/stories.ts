@@ -68,10 +68,14 @@ export function makeOrders(random: Random, count: number): Order[] {
   }));
 }
 
+/** Each kind once, before chance decides; what takes longest first. */
+const OPENING: readonly StoryKind[] = ["task", "later", "long", "large", "batch", "message", "unconfirmed", "small"];
+
 /** Gives out one story after the other; each order is wanted once, unless two people want it. */
 export function createTeller(
   random: Random,
   orders: readonly Order[],
+  weights: Readonly<Partial<Record<StoryKind, number>>> = WEIGHTS,
 ): { next(): Story | undefined; readonly told: readonly Story[] } {
   const told: Story[] = [];
   const piles = {
@@ -92,7 +96,7 @@ export function createTeller(
         return take("small", random.between(3, 12));
       case "long":
       case "task":
-        return take("small", random.between(TASK_FROM, 160));
+        return take("small", random.between(TASK_FROM, 400));
       case "undelivered":
         return take("undelivered");
       case "contended": {
@@ -110,7 +114,7 @@ export function createTeller(
   return {
     told,
     next() {
-      const kind = random.weighted(WEIGHTS);
+      const kind = OPENING[told.length] ?? random.weighted(weights);
       const wanted = ordersFor(kind);
       if (wanted.length === 0 && kind !== "message") return undefined; // sold out
       const n = told.length + 1;

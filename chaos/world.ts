@@ -37,6 +37,8 @@ export interface World {
   readonly impossible: Readonly<Partial<Record<FaultKind, string>>>;
   readonly kills: () => number;
   readonly crashes: readonly string[];
+  /** What servers and workers wrote to their logs, in the order in which it came. */
+  readonly lines: readonly string[];
   /** Waits until every process is ready. */
   allUp(): Promise<void>;
   /** Stops the processes; the database stays. Returns those that would not end by themselves. */
@@ -64,6 +66,7 @@ export async function openWorld(
   const relays = new Map<string, Relay>();
   const children = createChildren(folder);
   const pauses = random.fork("pauses");
+  const lines: string[] = [];
 
   const made = clocks(folder);
   if ("missing" in made) impossible.clock = made.missing;
@@ -89,6 +92,7 @@ export async function openWorld(
       name,
       clock: clockOf(name),
       pauseMs: () => pauses.between(20, 500),
+      onLine: (line: string) => void lines.push(line),
       ...more,
       args: ["--import", programs.preload, ...args],
       env: { ...(sabotage !== undefined && { TENON_CHAOS_SABOTAGE: sabotage }), ...("env" in more ? more.env : {}) },
@@ -168,6 +172,7 @@ export async function openWorld(
       impossible,
       kills: () => children.kills,
       crashes: children.crashes,
+      lines,
       allUp,
       stop,
       close,

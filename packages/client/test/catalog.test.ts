@@ -76,7 +76,10 @@ describe.each(STUBS)("the tools of a server over %s", (_, stub) => {
     const client = one(server);
     expect(names(await client.listTools())).toEqual(["read", "report"]);
     expect(client.servers()[0]?.problems).toEqual([
-      { tool: "research", reason: "it can only run as a task, and its server does not offer the tasks extension of revision 2026-07-28" },
+      {
+        tool: "research",
+        reason: "it can only run as a task, and its server does not offer the tasks extension of revision 2026-07-28",
+      },
     ]);
   });
 
