@@ -61,6 +61,27 @@ function checkAddresses(flags: Found, servers: ReadonlyMap<string, unknown>): vo
 
 const UNTRIED = /^# No container engine has run this file: .*test\/deploy\.test\.ts/;
 
+describe("docs/growing.md", () => {
+  const lines = read("docs/growing.md").split("\n");
+  const commands = lines.filter((line) => line.startsWith("$after_sales ")).map((line) => line.replace(/ +#.*$/, ""));
+  it("shows commands that the program knows, and the variables it reads", () => {
+    expect(lines).toContain('after_sales="node apps/after-sales/dist/main.js"');
+    const ports: unknown[] = [];
+    for (const command of commands) {
+      const [, ...words] = command.split(" ");
+      const { flags } = readCommand(["node", "apps/after-sales/dist/main.js", ...words]);
+      ports.push(...[flags.port, flags.adminPort].filter((port) => port !== undefined));
+    }
+    expect(commands.length).toBeGreaterThan(5);
+    const served = ports.filter((port) => port !== 8030); // shown with workers once more
+    expect(new Set(served).size).toBe(served.length);
+    checkVariables([...new Set(lines.join("\n").match(/TENON_[A-Z_]+|NODE_[A-Z_]+/g))]);
+    const flags = new Set(lines.join("\n").match(/(?<=`)--[a-z-]+/g));
+    const known = createProgram().commands.flatMap(({ options }) => options.map(({ long }) => long));
+    expect([...flags].filter((flag) => !known.includes(flag))).toEqual([]);
+  });
+});
+
 describe("docs/deploy/kubernetes.yaml", () => {
   const text = read("docs/deploy/kubernetes.yaml");
   const documents = parseAllDocuments(text);

@@ -68,7 +68,7 @@ export async function openScene(url: string, later: Later): Promise<Scene> {
     const trust = ["--issuer", ISSUER, "--jwks", jwks];
     const words = ["serve", name, "--port", "0", "--no-worker", "--data", dataDirectory(later), ...trust, ...args];
     const program = new Program([process.execPath, ENTRY, ...words], env, later);
-    const [address = ""] = /http:\S+\/mcp\n/.exec(await program.sees(/http:\S+\/mcp\n/)) ?? [];
+    const [address = ""] = /https?:\S+\/mcp\n/.exec(await program.sees(/https?:\S+\/mcp\n/)) ?? [];
     return { program, url: address.trim() };
   }
   // all of them at once, on a database without tables

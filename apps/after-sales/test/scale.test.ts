@@ -1,8 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { ConnectionError, META } from "@tenon/core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { dataDirectory, ENTRY, Program, until } from "./desk.ts";
+import { openStores } from "../src/database/stores.ts";
+import { dataDirectory, ENTRY, openChat, Program, until } from "./desk.ts";
 import type { Passed } from "./proxy.ts";
 import { roundRobin } from "./proxy.ts";
 import { openScene, REPLICAS, type Scene } from "./scale-scene.ts";
@@ -172,6 +176,34 @@ if (url === undefined) {
       agents[1]?.say("approve", "quit");
       await agents[1]?.sees("退款已受理成功");
       expect(await scene.refunds("ORD-70")).toEqual(["ORD-701", "ORD-702"]);
+    });
+
+    it("keeps a second agent from a thread that another machine works on, and says so", async () => {
+      const stores = await openStores({ directory: dataDirectory(), url, schema: scene.env.TENON_DATABASE_SCHEMA }, "");
+      onTestFinished(() => stores.close());
+      const first = scene.agent("held", onTestFinished);
+      first.say("ORD-002 坏了，请退款");
+      await first.sees("决定> ");
+      const taken = await stores.leases.acquire("thread:held", "another-machine:1", 60_000);
+      const second = scene.agent("held", onTestFinished);
+      await second.sees("会话 held 正在另一个窗口处理中");
+      await stores.leases.release(taken.lease);
+    });
+
+    it("speaks TLS to agents on other machines, which bring tokens of their own", async () => {
+      const certificate = fileURLToPath(new URL("../../../packages/server/test/fixtures/tls/first", import.meta.url));
+      const tls = ["--tls-cert", `${certificate}.cert.pem`, "--tls-key", `${certificate}.key.pem`];
+      const order = await scene.serve("order", ...tls);
+      const notification = await scene.serve("notification", ...tls);
+      const data = dataDirectory();
+      const token = join(data, "token");
+      writeFileSync(token, await scene.token(), { mode: 0o600 });
+      const where = ["--order-url", order.url, "--notification-url", notification.url, "--order-token-file", token];
+      const env = { ...scene.env, NODE_EXTRA_CA_CERTS: `${certificate}.cert.pem` };
+      const chat = openChat(data, { args: [...where, "--thread", "tls"], env });
+      chat.say("查询订单ORD-003", "quit");
+      await chat.sees("2499.00 元");
+      expect(order.url).toMatch(/^https:/);
     });
 
     it("tells a client at one process of a refund that was made at another", async () => {
