@@ -37,7 +37,10 @@ const AIMED: Readonly<Record<Sabotage, Partial<Record<FaultKind, number>>>> = {
   lease: { kill: 40, race: 60 },
   audit: { kill: 90, cut: 10 },
 };
-const TASKS: Readonly<Partial<Record<StoryKind, number>>> = { task: 70, long: 30 };
+const WANTED: Readonly<Partial<Record<Sabotage, Partial<Record<StoryKind, number>>>>> = {
+  journal: { task: 70, long: 30 },
+  lease: { later: 100 },
+};
 
 /**
  * How far the clock of each process may jump ahead. SQLite has no clock of its own: what a server takes a lease on while its clock is
@@ -92,7 +95,7 @@ export async function runOrdeal(
       weights,
     };
     const faults = scheduleFaults(random.fork("faults"), seconds, breakable);
-    const teller = createTeller(random.fork("stories"), orders, sabotage === "journal" ? TASKS : undefined);
+    const teller = createTeller(random.fork("stories"), orders, sabotage && WANTED[sabotage]);
     load = startLoad(crew, () => teller.next(), PEOPLE);
     const wreck = startWrecking(faults, { ...world, load }, say);
     await sleep(seconds * 1_000, undefined, { signal });

@@ -30,7 +30,7 @@ export interface Breakable {
 
 /** The first fault comes when there is something to break. */
 const FIRST_MS = 1_500;
-const GAP_MS = [700, 1_900] as const;
+const GAP_MS = [700, 2_100] as const;
 const HOUR_MS = 3_600_000;
 /** A few seconds are a drift; minutes end tokens; more than an hour ends states and everything that is kept for an hour. */
 const JUMPS_MS = [-2 * HOUR_MS, -5 * 60_000, -3_000, 20_000, 16 * 60_000, 2 * HOUR_MS];
