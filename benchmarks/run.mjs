@@ -6,7 +6,7 @@ import { flag } from "./lib/flag.mjs";
 import { table } from "./lib/rows.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const SECTIONS = ["server", "list", "start", "memory", "client", "connect", "agent"];
+const SECTIONS = ["server", "list", "start", "memory", "client", "connect", "agent", "tasks"];
 
 /** The peers are installed when they are first needed: nobody needs them to use or test Tenon. */
 function install() {

@@ -29,6 +29,7 @@ import { cache, log, matchCaller, rateLimit } from "@tenon/server/middleware";
 import { skills } from "@tenon/server/skills";
 import { connect } from "@tenon/server/testing";
 import { openMemory } from "@tenon/store";
+import { openStores } from "@tenon/store/open";
 import { openPostgres } from "@tenon/store/postgres";
 import { openSqlite, openSqliteFile } from "@tenon/store/sqlite";
 import { describe, expect, it, vi } from "vitest";
@@ -54,6 +55,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/store AuditTailOptions": (given) => openMemory().audit.tail(given),
   "@tenon/store AuditVerifyOptions": (given) => openMemory().audit.verify(given),
   "@tenon/store MemoryOptions": openMemory,
+  "@tenon/store/open OpenOptions": openStores,
   "@tenon/store/sqlite SqliteFileOptions": (given) => openSqliteFile(":memory:", given),
   "@tenon/store/sqlite SqliteOptions": openSqlite,
   "@tenon/store/postgres PostgresOptions": openPostgres,
@@ -95,15 +97,19 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client CallOptions": (given) => one({ transport }).callTool("s", "t", {}, given),
   "@tenon/client ClientEvents": (given) => client({ events: given }),
   "@tenon/client ClientOptions": client,
+  "@tenon/client FollowOptions": (given) => one({ transport }).callTool("s", "t", {}, { task: given }),
   "@tenon/client Grants": (given) => one({ transport, grants: given }),
   "@tenon/client HttpServerConfig": (given: object) => one({ url: "http://127.0.0.1:9/mcp", ...given }),
   "@tenon/client Mount": (given) =>
     one({ command: "x", sandbox: { container: "docker", image: "i", mounts: [given] } }),
   "@tenon/client PinOptions": (given) => client({ pin: given }),
   "@tenon/client ReadOptions": (given) => one({ transport }).getPrompt("s", "p", {}, given),
+  "@tenon/client ResumeOptions": (given) => one({ transport }).tasks.resume("s", "id", given),
   "@tenon/client Sandbox": (given) => one({ command: "x", sandbox: given }),
   "@tenon/client ServerConfig": one,
+  "@tenon/client StartOptions": (given) => one({ transport }).tasks.start("s", "t", {}, given),
   "@tenon/client StdioServerConfig": (given: object) => one({ command: "x", ...given }),
+  "@tenon/client TaskRequestOptions": (given) => one({ transport }).tasks.get("s", "id", given),
   "@tenon/client TransportServerConfig": (given: object) => one({ transport, ...given }),
   "@tenon/client/interceptors AuditOptions": interceptors.audit,
   "@tenon/client/interceptors CacheOptions": interceptors.cache,

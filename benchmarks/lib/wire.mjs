@@ -4,11 +4,11 @@ export const LEGACY = "2025-11-25";
 const PREFIX = "io.modelcontextprotocol/";
 
 /** One request of an era as `{ body, headers }`. */
-export function request(era, method, params = {}, id = 1) {
+export function request(era, method, params = {}, id = 1, capabilities = {}) {
   const envelope = {
     [`${PREFIX}protocolVersion`]: MODERN,
     [`${PREFIX}clientInfo`]: { name: "bench", version: "1.0.0" },
-    [`${PREFIX}clientCapabilities`]: {},
+    [`${PREFIX}clientCapabilities`]: capabilities,
   };
   const modern = era === "modern";
   return {

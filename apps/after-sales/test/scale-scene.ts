@@ -49,6 +49,7 @@ export async function openScene(url: string, later: Later): Promise<Scene> {
   const pool = new pg.Pool({ connectionString: url, max: 2, options: `-c search_path=${schema}` });
   later(async () => {
     await pool.query(`drop schema if exists ${schema} cascade`);
+    await pool.query(`drop schema if exists ${schema}_jobs cascade`); // of pg-boss
     await pool.end();
   });
   const env = {

@@ -5,7 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
+import { audit } from "@tenon/client/interceptors";
 import { createServer } from "@tenon/server";
+import { type AuditRecord, isProcessGone, type Stores } from "@tenon/store";
+import { openSqlite } from "@tenon/store/sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { program } from "../../../test/programs.ts";
@@ -16,8 +19,10 @@ const database = process.env.TENON_TEST_DATABASE_URL;
 const schema = `tenon_kill_${process.pid}`;
 const folder = mkdtempSync(join(tmpdir(), "tenon-kill-"));
 const effects = join(folder, "refunds.txt");
+const trail = join(folder, "audit.sqlite");
 const killed = await program("./killed-agent.ts", import.meta.url);
 
+let audited: Stores;
 let shop: Awaited<ReturnType<typeof startShop>>;
 /** Runs when a refund was made, before its answer leaves. */
 let onRefund: () => Promise<void> = async () => {};
@@ -52,6 +57,7 @@ async function startShop() {
 beforeAll(async () => {
   writeFileSync(effects, "");
   shop = await startShop();
+  audited = openSqlite({ path: trail });
   if (database) {
     const saver = PostgresSaver.fromConnString(database, { schema });
     await saver.setup();
@@ -60,6 +66,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await shop?.close();
+  await audited?.close();
   rmSync(folder, { recursive: true, force: true });
   if (database) {
     const { default: pg } = await import("pg");
@@ -90,6 +97,24 @@ async function runKilled(job: Job): Promise<{ signal: string | null; said: strin
   clearTimeout(limit);
   onRefund = async () => {};
   return { signal, said };
+}
+
+/** Each order is one call in the trail; each of its passes has one outcome, and the last one is that of the resumed run. */
+async function expectWhole(records: readonly AuditRecord[], orders: readonly string[]): Promise<void> {
+  const calls = new Map<string, AuditRecord[]>();
+  for (const record of records) calls.set(record.callId, [...(calls.get(record.callId) ?? []), record]);
+  const about = [...calls.values()].map(([intent]) => (intent?.data.args as { order?: string } | undefined)?.order); // kept with `redact`
+  expect(about.sort()).toEqual([...orders].sort());
+  for (const entries of calls.values()) {
+    const passes = entries.filter(({ kind }) => kind === "intent").map(({ pass }) => pass);
+    expect(passes).toEqual(passes.map((_, i) => i + 1));
+    const ends = entries.filter(({ kind }) => kind === "outcome");
+    expect(ends.map(({ pass }) => pass).sort()).toEqual(passes);
+    expect(ends.at(-1)?.data).toMatchObject({ outcome: "ok" });
+    for (const { data } of ends) expect(["ok", "suspended", "unknown"]).toContain(data.outcome);
+  }
+  expect(await audited.audit.sweep({ isGone: isProcessGone })).toEqual([]);
+  expect((await audited.audit.verify()).intact).toBe(true);
 }
 
 const stores: ReadonlyArray<{ store: string; at: SaverAt | undefined }> = [
@@ -126,11 +151,11 @@ describe.each(stores)("threads in $store", ({ store, at }) => {
         if (!at) return;
         const threadId = `${store} ${calls} ${point}`;
         const orders = Array.from({ length: count }, (_, n) => `${threadId} ${n}`);
-        const job: Job = { url: shop.url, threadId, orders, ...how, saver: at, point };
+        const job: Job = { url: shop.url, threadId, orders, ...how, saver: at, audit: trail, point };
         expect(await runKilled(job)).toEqual({ signal: "SIGKILL", said: "" });
 
         const saver = await openSaver(at);
-        const { agent, client } = await startAgent(job, saver);
+        const { agent, client } = await startAgent(job, saver, [audit({ sink: audited.audit.sink(), redact: {} })]);
         const finished = await runInteractive(agent, undefined, { threadId, ask: yes });
         const refunded = orders.map((order) => `success=refunded ${order}`).join(" | ");
         expect(finished.reply).toBe(`done: ${refunded}`);
@@ -139,6 +164,7 @@ describe.each(stores)("threads in $store", ({ store, at }) => {
         await client.close();
         await saver.close();
 
+        await expectWhole(await audited.audit.read({ thread: threadId, limit: 1_000 }), orders);
         const made = readFileSync(effects, "utf8").split("\n");
         expect(orders.map((order) => made.filter((line) => line === order).length)).toEqual(orders.map(() => 1));
         const messages = next.values.messages as unknown[]; // the state of createAgent

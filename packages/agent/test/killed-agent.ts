@@ -1,7 +1,9 @@
 /** An agent in a process of its own that ends itself with SIGKILL at a marked point. Started by durable-kill.test.ts. */
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import { type ClientOptions, createClient } from "@tenon/client";
+import { audit } from "@tenon/client/interceptors";
 import { isRecord } from "@tenon/core";
+import { openSqlite } from "@tenon/store/sqlite";
 import { createAgent } from "langchain";
 import {
   type AgentInterceptor,
@@ -28,6 +30,8 @@ export interface Job {
   /** Whether the server asks. */
   readonly asks: boolean;
   readonly saver: SaverAt;
+  /** File of the audit trail. */
+  readonly audit: string;
   readonly point: Point;
   /** Milliseconds by which the clock of the process is ahead. */
   readonly aheadMs?: number;
@@ -97,7 +101,10 @@ async function run(job: Job): Promise<void> {
     if (answered && job.point === "answered") die();
     return next(request);
   };
-  const { agent } = await startAgent(job, saver, [watch]);
+  const { agent } = await startAgent(job, saver, [
+    audit({ sink: openSqlite({ path: job.audit }).audit.sink(), redact: {} }),
+    watch,
+  ]);
   await runInteractive(agent, "go", {
     threadId: job.threadId,
     ask: (question) => {

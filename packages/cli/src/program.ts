@@ -5,7 +5,9 @@ import { Command, CommanderError } from "commander";
 import { addAudit } from "./commands/audit.ts";
 import { addAuthServer } from "./commands/auth-server.ts";
 import { addKeys } from "./commands/keys.ts";
+import { addTasks } from "./commands/tasks.ts";
 import { addToken } from "./commands/token.ts";
+import { addWorker } from "./commands/worker.ts";
 import { describeFailure, usageError } from "./failure.ts";
 
 const MORE = `
@@ -37,6 +39,8 @@ function createProgram(): Command {
   addKeys(program);
   addToken(program);
   addAuthServer(program);
+  addWorker(program);
+  addTasks(program);
   addAudit(program);
   return program;
 }

@@ -16,7 +16,7 @@ const entry = await program("./tasks-process.ts", import.meta.url);
 class Process {
   readonly child: ChildProcess;
   readonly #lines: string[] = [];
-  #wake: (() => void) | undefined;
+  readonly #waiting = new Set<() => void>();
   #over = false;
 
   constructor(how: string, folder: string, env: Record<string, string>) {
@@ -26,11 +26,11 @@ class Process {
     });
     createInterface({ input: this.child.stdout as NodeJS.ReadableStream }).on("line", (line) => {
       this.#lines.push(line);
-      this.#wake?.();
+      this.#wake();
     });
     this.child.once("exit", () => {
       this.#over = true;
-      this.#wake?.();
+      this.#wake();
     });
   }
 
@@ -40,10 +40,13 @@ class Process {
       const line = this.#lines.find((one) => fits.test(one));
       if (line !== undefined) return line;
       if (this.#over) throw new Error(`it ended, and had said: ${this.#lines.join(", ")}`);
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await new Promise<void>((resolve) => this.#waiting.add(resolve));
     }
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
   }
 
   /** What it serves, as a test asks for it. */

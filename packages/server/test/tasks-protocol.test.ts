@@ -49,6 +49,9 @@ describe("the tasks extension", () => {
     expect(meta("must")).toEqual({ mine: 1, "dev.tenon/task": "required" });
     await using old = await connect(server, { era: "legacy" });
     expect(old.server.capabilities.extensions).toBeUndefined();
+    // in a session too
+    await expect(old.callTool("must")).rejects.toMatchObject({ data: missing });
+    expect((await old.callTool("add", { n: 1 })).text).toBe("2");
     const none = createServer({ name: "none", version: "1.0.0" }).tool("plain", { task: "never" }, () => "");
     await using other = await connect(none);
     expect(other.server.capabilities.extensions).toBeUndefined();

@@ -10,7 +10,7 @@ import { onPostgres } from "../../store/test/postgres.ts";
 import { timelyTasks } from "../src/handler/within.ts";
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
 import { modern } from "./raw-requests.ts";
-import { begin, ended, follow, look, request, said } from "./tasks.ts";
+import { begin, follow, look, said } from "./tasks.ts";
 
 const servers: TenonServer[] = [];
 const opened: Stores[] = [];
@@ -48,6 +48,9 @@ async function hear(server: TenonServer): Promise<() => string> {
   await vi.waitFor(() => expect(text).toContain("acknowledged"));
   return () => text;
 }
+const fail = (): never => {
+  throw new Error("not there");
+};
 const count = (text: string, what: string): number => text.split(what).length - 1;
 
 function changes(open: () => Stores): void {
@@ -196,14 +199,20 @@ describe("a server that closes", () => {
 });
 
 describe("a process without the tool", () => {
-  it("leaves the task to those that have it", async () => {
+  it("leaves the task to those that have it, and counts nothing against it", async () => {
     const stores = keep(openMemory());
     const old = make(stores).tool("other", { task: "optional" }, () => "");
-    const { taskId } = await begin(
-      make(stores).tool("new", { task: "optional" }, () => "done"),
-      "new",
-    );
-    await request(old, "tasks/get", { taskId });
-    expect(said(await follow(old, taskId, ended))).toBe("done");
+    const id = "B".repeat(32);
+    const { taskId } = await begin(old, "other", {}, { idempotencyKey: "k" });
+    await follow(old, taskId);
+    const [record] = await stores.tasks.list();
+    await stores.tasks.create({ ...(record ?? fail()), id, tool: "new" });
+    await vi.waitFor(() => expect(logged.map(({ message }) => message).join()).toContain("left to others"), 3_000);
+    make(stores).tool("new", { task: "optional" }, () => "done");
+    const fresh = servers.at(-1) ?? fail();
+    await look(fresh, id); // it serves from here on
+    await old.close();
+    expect(said(await follow(fresh, id))).toBe("done");
+    expect((await stores.tasks.find(id))?.fruitless).toBe(0);
   });
 });

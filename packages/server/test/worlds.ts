@@ -44,6 +44,7 @@ export function createWorld(url?: string): World {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
       await client.query(`drop schema if exists ${schema} cascade`);
+      await client.query(`drop schema if exists ${schema}_jobs cascade`); // of pg-boss
       await client.end();
     },
   };

@@ -29,7 +29,7 @@ export {
   LeaseLostError,
   type OutcomeStore,
 } from "./outcome/outcomes.ts";
-export { openMemory, type Stores } from "./stores.ts";
+export { openMemory, type Stores, type Swept } from "./stores.ts";
 export { TasksFullError } from "./task/memory-tasks.ts";
 export type {
   NewTask,

@@ -100,7 +100,8 @@ function connect(options: PostgresOptions): Connected {
     throw new ConfigError(`openPostgres: schema "${schema}" must be one word of a-z 0-9 _`, { code: "schema_name" });
   }
   const where = `in the schema ${schema} of Postgres`; // the address may hold a password, so errors name the schema
-  const config = { connectionString: url, connectionTimeoutMillis: connectionTimeoutMs };
+  // a name in the address comes first
+  const config = { application_name: "tenon", connectionString: url, connectionTimeoutMillis: connectionTimeoutMs };
   const pool = createPool({ config, where, maxConnections, connectionTimeoutMs, statementTimeoutMs });
   const root = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   const db = root.withSchema(schema);

@@ -38,8 +38,24 @@ export interface Stores extends AsyncDisposable {
   readonly events: EventBus;
   /** For the client's `audit({ sink: stores.audit.sink() })`: what was called, by whom, and what came of it. */
   readonly audit: AuditStore;
+  /**
+   * Deletes what has expired, makes tasks of runners that fell silent due again, and closes open entries of the audit trail.
+   * Stores also do this on their own now and then, when they are used: this is for programs that rarely are, and for `cron`.
+   */
+  sweep(): Promise<Swept>;
   /** Ends all of them, and the connection they share. */
   close(): Promise<void>;
+}
+
+/** What a sweep of all stores did. */
+export interface Swept {
+  /** Outcomes and texts deleted. */
+  readonly outcomes: number;
+  /** Names of leases forgotten. */
+  readonly leases: number;
+  readonly tasks: Awaited<ReturnType<TaskStore["sweep"]>>;
+  /** Calls in the audit trail whose process is gone: given the outcome `unknown`. Nothing is ever deleted from it. */
+  readonly audit: number;
 }
 
 /** Puts stores together under one `close()`. */
@@ -47,7 +63,13 @@ export function bundle(parts: Parts): Stores {
   const close = async (): Promise<void> => {
     await Promise.all(Object.values(parts).map((part) => part.close()));
   };
-  return { ...parts, close, [Symbol.asyncDispose]: close };
+  const sweep = async (): Promise<Swept> => ({
+    outcomes: await parts.outcomes.sweep(),
+    leases: await parts.leases.sweep(),
+    tasks: await parts.tasks.sweep(),
+    audit: (await parts.audit.sweep()).length,
+  });
+  return { ...parts, sweep, close, [Symbol.asyncDispose]: close };
 }
 
 /**

@@ -4,7 +4,7 @@ import { defineTool, ToolError, text } from "@tenon/server";
 import { z } from "zod";
 import { type Texts, yuan } from "../texts/index.ts";
 import { TOOL_SCOPES, textsOf } from "./access.ts";
-import type { OrderBook, Refusal } from "./order-book.ts";
+import type { Refusal } from "./order-book.ts";
 import { callerOf, type OrderContext, orderId, sharedArguments } from "./order-words.ts";
 import { explain } from "./refusals.ts";
 
@@ -15,6 +15,8 @@ const CALL_ORDERS = 100;
 const TASK_ORDERS = 10_000;
 /** Characters of a list in one text: about twenty for each order. */
 const LIST_CHARS = 200_000;
+/** Orders of a task at once: in Postgres they are on the disk together. */
+const LANES = 4;
 /** A task of many orders on a slow database. */
 const LONGEST_MS = 60 * 60_000;
 
@@ -25,6 +27,22 @@ type OneOrder = { readonly amount: number } | { readonly reason: Refusal["reason
 function readIds(list: string | readonly string[]): readonly string[] {
   const listed = typeof list === "string" ? list.split(/[,，、;；\s]+/) : list;
   return [...new Set(listed.filter((one) => one.trim() !== "").map(orderId))];
+}
+
+/** Works through a list with so many at once; after a failure nothing more is begun. @throws the first failure */
+async function inLanes(items: readonly string[], lanes: number, work: (item: string) => Promise<void>): Promise<void> {
+  const rest = items.values();
+  let failed = false;
+  async function lane(): Promise<void> {
+    for (const item of rest) {
+      if (failed) return;
+      await work(item).catch((error: unknown) => {
+        failed = true;
+        throw error;
+      });
+    }
+  }
+  await Promise.all(Array.from({ length: lanes }, lane));
 }
 
 /**
@@ -51,8 +69,8 @@ export function batchRefund(own: Texts) {
       const most = ctx.task ? TASK_ORDERS : CALL_ORDERS;
       if (ids.length === 0 || ids.length > most) throw new ToolError(`order_ids: ${t.order.batchSize(most)}`);
       const call = ctx.idempotencyKey ?? (await ctx.step("call", () => randomUUID()));
-      const refundOne = async (book: OrderBook, id: string): Promise<OneOrder> => {
-        const outcome = await book.refund(id, {
+      const refundOne = async (id: string): Promise<OneOrder> => {
+        const outcome = await ctx.lifespan.book.refund(id, {
           reason: args.reason,
           callerId: callerOf(args.caller_id, ctx),
           idempotencyKey: `${call}:${id}`,
@@ -67,27 +85,31 @@ export function batchRefund(own: Texts) {
         await ctx.log.info(t.order.batchDone(id, yuan(outcome.order.amount)));
         return { amount: outcome.order.amount };
       };
-      const refunded: { orderId: string; amount: string }[] = [];
-      const skipped: { orderId: string; reason: string; message: string }[] = [];
-      let total = 0;
-
       await ctx.step("started", () => ctx.log.info(t.order.batchStarted(ids.length)));
-      for (const [i, id] of ids.entries()) {
+      const outcomes = new Map<string, OneOrder>();
+      await inLanes(ids, ctx.task ? LANES : 1, async (id) => {
         await setImmediate(); // SQLite works synchronously: progress goes out, and a cancellation comes in, between two orders
         if (ctx.task) ctx.signal.throwIfAborted(); // it goes on elsewhere, or was cancelled
-        if (ctx.signal.aborted) break; // what was refunded stays refunded; the rest is untouched
+        if (ctx.signal.aborted) return; // what was refunded stays refunded; the rest is untouched
         let now = false; // or in an earlier run of the task, which has told of it
         const one = await ctx.step(id, () => {
           now = true;
-          return refundOne(ctx.lifespan.book, id);
+          return refundOne(id);
         });
+        outcomes.set(id, one);
+        if (now) await ctx.progress(outcomes.size, ids.length, id);
+      });
+
+      const refunded: { orderId: string; amount: string }[] = [];
+      const skipped: { orderId: string; reason: string; message: string }[] = [];
+      let total = 0;
+      for (const id of ids) {
+        const one = outcomes.get(id);
+        if (!one) continue; // the call was cancelled before
         if ("amount" in one) {
           total += one.amount;
           refunded.push({ orderId: id, amount: yuan(one.amount) });
-        } else {
-          skipped.push({ orderId: id, ...one });
-        }
-        if (now) await ctx.progress(i + 1, ids.length, id);
+        } else skipped.push({ orderId: id, ...one });
       }
       const message = t.order.batchFinished(refunded.length, ids.length);
       await ctx.log.info(message);

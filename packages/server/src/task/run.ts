@@ -26,6 +26,8 @@ const MAX_ROUNDS = 1_000;
 /** Milliseconds before a task that failed is tried again; doubled each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
+/** Milliseconds a task of an unknown tool is held. */
+const STRANGE_MS = 2_000;
 /** Milliseconds between tries to keep how a task ended. */
 const KEEP_AGAIN_MS = [200, 1_000] as const;
 
@@ -83,7 +85,7 @@ class Run {
       const found = findTool(root, task.tool);
       this.#attempts = found?.tool.task?.attempts ?? this.#attempts;
       if (task.fruitless >= Math.max(MAX_FRUITLESS, this.#attempts)) return await this.#giveUp(this.#crashed());
-      if (!found) return await this.#again(`${this.#what} is not offered by this process`, MAX_FRUITLESS);
+      if (!found) return await this.#leaveToOthers();
       await this.#runTool(found.service, found.tool);
     } catch (error) {
       if (error instanceof LeaseLostError) return;
@@ -92,6 +94,20 @@ class Run {
     } finally {
       this.#watch.end();
     }
+  }
+
+  /**
+   * A process that was started before the tool was written, or after it was taken away, must not count as a failure of the task:
+   * holds it for a moment, so that it is not taken again and again, and hands it back.
+   */
+  async #leaveToOthers(): Promise<void> {
+    const { id, tool } = this.#run.task;
+    this.#parts.service.log("warning", "a task is of a tool that this process does not offer; left to others", {
+      task: id,
+      tool,
+    });
+    await sleep(STRANGE_MS, undefined, { signal: this.#watch.signal }).catch(() => undefined); // stopped
+    await this.#release();
   }
 
   async #runTool(service: Service, tool: CompiledTool): Promise<void> {
@@ -214,7 +230,11 @@ class Run {
     if (error instanceof ProtocolError) {
       const { code, message } = error;
       const data = errorData(service.log, this.#what, error.data);
-      return this.#finish({ status: "failed", error: { code, message, ...(data !== undefined && { data }) } });
+      return this.#finish({
+        status: "failed",
+        statusMessage: message,
+        error: { code, message, ...(data !== undefined && { data }) },
+      });
     }
     const text = describeFailure(service, exchange, this.#what, error);
     if (error instanceof ToolError) {
@@ -245,7 +265,7 @@ class Run {
     const { id, tool } = this.#run.task;
     this.#parts.service.log("error", "a task was given up", { task: id, tool, reason: message });
     const error = { code: ProtocolErrorCode.InternalError, message };
-    await this.#finish({ status: "failed", error, dead: true });
+    await this.#finish({ status: "failed", statusMessage: message, error, dead: true });
   }
 
   /** Keeps the end; a store that hiccups does not make a whole run go to waste. */

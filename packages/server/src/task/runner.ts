@@ -5,6 +5,9 @@ import { type RunParts, runTask } from "./run.ts";
 const LOOK_MS = 1_000;
 /** Milliseconds between two sweeps. */
 const SWEEP_MS = 5_000;
+/** Milliseconds without a look after one that failed; doubled each time. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
 /** Milliseconds that running tasks have to stop when the process does. */
 const CLOSE_MS = 2_000;
 
@@ -29,6 +32,8 @@ export function startRunner(parts: RunParts, options: { concurrency: number; hol
   let filling: Promise<void> | undefined;
   let again = false;
   let swept = 0;
+  let failures = 0;
+  let lookFrom = 0;
 
   /** Takes tasks until nothing is due or all places are taken. */
   async function take(): Promise<void> {
@@ -36,6 +41,7 @@ export function startRunner(parts: RunParts, options: { concurrency: number; hol
       await service.lifespan(); // before a task is taken: what handlers need is there, or nothing counts as tried
       while (running.size < options.concurrency && !closing.signal.aborted) {
         const run = await store.take(servers, holder);
+        failures = 0;
         if (!run) return;
         const work = runTask(parts, run, closing.signal).finally(() => {
           running.delete(work);
@@ -44,11 +50,14 @@ export function startRunner(parts: RunParts, options: { concurrency: number; hol
         running.add(work);
       }
     } catch (error) {
-      log("warning", "looking for tasks failed; trying again", { error });
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
+      failures += 1;
+      lookFrom = performance.now() + pauseMs;
+      log("warning", "looking for tasks failed; trying again", { error, pauseMs });
     }
   }
   function fill(): void {
-    if (closing.signal.aborted || running.size >= options.concurrency) return;
+    if (closing.signal.aborted || running.size >= options.concurrency || performance.now() < lookFrom) return;
     if (filling) {
       again = true; // what came meanwhile may have been looked past
       return;

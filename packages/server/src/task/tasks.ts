@@ -1,8 +1,9 @@
-import type { Result } from "@modelcontextprotocol/server";
+import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
 import { ConfigError } from "@tenon/core";
 import type { TaskStore } from "@tenon/store";
 import type { Service } from "../dispatch/dispatch.ts";
 import type { Caller } from "../handler/context.ts";
+import { describeFailure } from "../handler/handler.ts";
 import { type Beginning, createTask } from "./creation.ts";
 import { openFeed, type TaskFeed } from "./feed.ts";
 import { taskExtension } from "./methods.ts";
@@ -49,10 +50,10 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
 
   async function start(places: number, holds: boolean): Promise<Runner> {
     const { startRunner } = await import("./runner.ts"); // a server without such tools never loads it
+    if (closed) return { close: async () => undefined, done: Promise.resolve() }; // meanwhile
     const runner = startRunner({ service: service(), store, defaults }, { concurrency: places, holds });
     runners.add(runner);
     void runner.done.then(() => runners.delete(runner));
-    if (closed) await runner.close();
     return runner;
   }
   function startServing(): void {
@@ -62,9 +63,16 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
   }
 
   return {
-    create(beginning) {
+    async create(beginning) {
       const { serverName: server } = service();
-      return createTask(store, { server, defaults }, beginning);
+      try {
+        return await createTask(store, { server, defaults }, beginning);
+      } catch (error) {
+        if (error instanceof ProtocolError) throw error;
+        // not the tool's failure but ours: the store cannot be reached, or is full
+        const text = describeFailure(service(), beginning.exchange, `Tool ${beginning.tool}`, error);
+        throw new ProtocolError(ProtocolErrorCode.InternalError, text);
+      }
     },
     offered: () => offered,
     feed: (ids, caller) => openFeed({ store, server: service().serverName, log: service().log }, ids, caller),
@@ -90,6 +98,12 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
         throw new ConfigError('work(): no tool of this server has tasks; give one `task: "optional"`', {
           code: "no_tasks",
         });
+      }
+      if (!store.shared) {
+        service().log(
+          "warning",
+          "work(): the store is this process's memory, so tasks of other processes are not seen",
+        );
       }
       await service().lifespan();
       const runner = await start(workOptions.concurrency ?? (concurrency || TASK_CONCURRENCY), true);

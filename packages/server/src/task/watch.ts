@@ -67,14 +67,21 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
       log("warning", "renewing a task's lease failed", { task: id, error });
     }
   }
+  /** Whether it is still to be done. The right itself is looked at when it is renewed. */
+  async function peek(): Promise<void> {
+    try {
+      const task = await store.find(id);
+      if (task?.status !== "working") stop("gone");
+    } catch (error) {
+      log("warning", "looking at a task that runs failed", { task: id, error });
+    } finally {
+      look = undefined;
+    }
+  }
   /** One look at a time, and not at every change: the task's own progress is one too. */
   function soon(): void {
     if (stopped || look) return;
-    look = setTimeout(() => {
-      void renew().finally(() => {
-        look = undefined;
-      });
-    }, LOOK_MS);
+    look = setTimeout(() => void peek(), LOOK_MS);
     look.unref();
   }
   const timer = setInterval(() => void renew(), store.leaseMs / 3);

@@ -32,8 +32,9 @@ export function sinkInto(append: (entry: NewAuditEntry) => Promise<AuditRecord>,
         await append(entry);
         return;
       } catch (error) {
-        // ours are about the entry, or say that the store is closed
-        if (error instanceof TenonError || closed.aborted || waiting >= MAX_WAITING) throw error;
+        // about the entry, or the store is closed
+        const final = error instanceof TenonError && !error.retryable;
+        if (final || closed.aborted || waiting >= MAX_WAITING) throw error;
         waiting += 1;
         await sleep(pauseMs, undefined, { signal: closed })
           .catch(() => undefined)

@@ -51,6 +51,17 @@ export function createPostgresSignals({ config, channel, answerMs, db }: ListenO
     void which.end().catch(() => undefined);
   }
 
+  /** Ends a connection that does not answer a query in time, which fails the query. */
+  async function within(which: pg.Client, query: Promise<unknown>): Promise<void> {
+    const late = setTimeout(() => void which.end().catch(() => undefined), answerMs);
+    late.unref();
+    try {
+      await query;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
   function lost(which: pg.Client): void {
     if (client !== which) return;
     drop(which);
@@ -75,7 +86,7 @@ export function createPostgresSignals({ config, channel, answerMs, db }: ListenO
     try {
       await opened.connect();
       client = opened;
-      await opened.query(`listen ${channel}`);
+      await within(opened, opened.query(`listen ${channel}`));
     } catch {
       client = undefined;
       drop(opened);
@@ -85,12 +96,7 @@ export function createPostgresSignals({ config, channel, answerMs, db }: ListenO
     (opened as pg.Client & { unref(): void }).unref(); // there since pg 8.0, and missing in its types
     pauseMs = FIRST_PAUSE_MS;
     beat = setInterval(() => {
-      const late = setTimeout(() => lost(opened), answerMs);
-      late.unref();
-      opened.query("select 1").then(
-        () => clearTimeout(late),
-        () => clearTimeout(late), // the connection says itself that it ended
-      );
+      void within(opened, opened.query("select 1")).catch(() => lost(opened));
     }, BEAT_MS);
     beat.unref();
     listeners.gap(); // whatever was sent while nobody listened

@@ -44,6 +44,8 @@ export interface LeaseStore {
   find(name: string): Promise<HeldLease | undefined>;
   /** Lets go. Does nothing when the lease is lost. */
   release(lease: HeldLease): Promise<void>;
+  /** Forgets names whose last lease ended more than a day ago and returns how many; stores also do this on their own now and then. */
+  sweep(): Promise<number>;
   /** Ends this store; leases that are held lapse when their time is up. */
   close(): Promise<void>;
 }

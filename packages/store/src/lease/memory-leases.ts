@@ -13,10 +13,11 @@ export function createMemoryLeases(): LeaseStore {
     return found?.holder === holder && found.fence === fence ? found : undefined;
   };
 
-  function sweep(now: number): void {
-    if (now - swept < SWEEP_EVERY_MS) return;
+  function sweep(now: number): number {
     swept = now;
+    const before = leases.size;
     for (const [name, { expiresAt }] of leases) if (expiresAt <= now - FENCE_KEPT_MS) leases.delete(name);
+    return before - leases.size;
   }
 
   return {
@@ -24,7 +25,7 @@ export function createMemoryLeases(): LeaseStore {
     async acquire(name, holder, ttlMs) {
       checkLease(name, holder, ttlMs);
       const now = Date.now();
-      sweep(now);
+      if (now - swept >= SWEEP_EVERY_MS) sweep(now);
       const before = leases.get(name);
       const fence = nextFence(before, now);
       if (before && fence === undefined) return { state: "taken", lease: before };
@@ -49,6 +50,7 @@ export function createMemoryLeases(): LeaseStore {
       // kept without a holder: the next fence goes on from here
       if (found) leases.set(lease.name, { ...found, holder: "", expiresAt: Date.now() });
     },
+    sweep: async () => sweep(Date.now()),
     close: async () => leases.clear(),
   };
 }

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
+import { withRetry } from "../sql/retry.ts";
 import type { Queries, SqlSide } from "../sql/side.ts";
 import { checkLease, checkTtl, endOf, FENCE_KEPT_MS, type HeldLease, type LeaseStore } from "./leases.ts";
 
@@ -53,20 +54,20 @@ export const releaseLease = (side: SqlSide, db: Queries, lease: Parameters<typeo
 export function createSqlLeases(side: SqlSide): LeaseStore {
   let swept = Date.now();
 
-  /** Whoever comes by cleans up: no timer keeps a process alive for it. */
-  async function sweep(): Promise<void> {
-    if (Date.now() - swept < SWEEP_EVERY_MS) return;
+  async function sweep(): Promise<number> {
     swept = Date.now();
     const db = await side.db();
     const old = (await side.now(db)) - FENCE_KEPT_MS;
-    await db.deleteFrom("tenon_leases").where("expires_at", "<=", old).execute();
+    const { numDeletedRows } = await db.deleteFrom("tenon_leases").where("expires_at", "<=", old).executeTakeFirst();
+    return Number(numDeletedRows);
   }
 
   return {
     shared: true,
     async acquire(name, holder, ttlMs) {
       checkLease(name, holder, ttlMs);
-      await sweep();
+      // whoever comes by cleans up: no timer keeps a process alive for it
+      if (Date.now() - swept >= SWEEP_EVERY_MS) await sweep();
       const db = await side.db();
       for (;;) {
         const lease = await takeLease(side, db, { name, holder, ttlMs });
@@ -80,8 +81,11 @@ export function createSqlLeases(side: SqlSide): LeaseStore {
     async renew(lease, ttlMs) {
       checkTtl(ttlMs);
       const db = await side.db();
-      const expiresAt = endOf(await side.now(db), ttlMs);
-      return (await changeLease(db, lease, { expires_at: expiresAt })) ? { ...lease, expiresAt } : undefined;
+      const renew = async (): Promise<HeldLease | undefined> => {
+        const expiresAt = endOf(await side.now(db), ttlMs);
+        return (await changeLease(db, lease, { expires_at: expiresAt })) ? { ...lease, expiresAt } : undefined;
+      };
+      return withRetry(renew, { idempotent: true });
     },
     async find(name) {
       const db = await side.db();
@@ -96,6 +100,7 @@ export function createSqlLeases(side: SqlSide): LeaseStore {
     async release(lease) {
       await releaseLease(side, await side.db(), lease);
     },
+    sweep,
     close: () => side.close(),
   };
 }

@@ -67,7 +67,6 @@ export function createPool({
     statement_timeout: statementTimeoutMs,
     // a process that stands still in the middle of a transaction must not hold its rows for ever
     idle_in_transaction_session_timeout: statementTimeoutMs,
-    application_name: config.application_name ?? "tenon",
     keepAlive: true,
     allowExitOnIdle: true, // as a file does: what is open keeps no process alive
   });

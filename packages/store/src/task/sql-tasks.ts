@@ -184,12 +184,18 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
     return { requeued, ended, deleted };
   }
 
+  /** Whoever comes by cleans up: no timer keeps a process alive for it. */
+  async function sweepIfLast(agoMs: number): Promise<void> {
+    if (Date.now() - swept >= agoMs) await sweep();
+  }
+
   return {
     shared: true,
     leaseMs,
     async create(task) {
       checkTask(task);
       const call = pack("The call of a task", task.call);
+      await sweepIfLast(SWEEP_EVERY_MS * 12); // where nobody runs tasks
       await queue.prepare(task.server);
       // twice is once: the second time it is there
       return write(
@@ -265,8 +271,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
     async take(servers, holder) {
       if (servers.length === 0) return undefined;
       checkName("The holder of a task", holder);
-      // whoever comes by cleans up: no timer keeps a process alive for it
-      if (Date.now() - swept > SWEEP_EVERY_MS) await sweep();
+      await sweepIfLast(SWEEP_EVERY_MS);
       if (!(await queue.worthALook(await side.db(), servers))) return undefined;
       return write(async (trx) => {
         for (;;) {
