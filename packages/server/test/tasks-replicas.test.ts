@@ -141,6 +141,29 @@ describe("a store that fails", () => {
     expect(said(await follow(server, taskId))).toBe("done");
   });
 
+  it("and does not renew the right to a task stops the run in time", async () => {
+    const stores = keep(openMemory({ leaseMs: 150 }));
+    let mute = true;
+    const tasks: TaskStore = {
+      ...stores.tasks,
+      async take(...given) {
+        const run = await stores.tasks.take(...given);
+        if (!run || !mute) return run;
+        mute = false;
+        return { ...run, renew: () => new Promise(() => undefined) };
+      },
+    };
+    const runs: string[] = [];
+    const server = make({ ...stores, tasks }).tool("wait", { task: "required" }, async (_, ctx) => {
+      runs.push("run");
+      if (runs.length > 1) return "done";
+      await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve(), { once: true }));
+      return "too late";
+    });
+    expect(said(await follow(server, (await begin(server, "wait")).taskId))).toBe("done");
+    expect(runs).toHaveLength(2);
+  });
+
   it("has an end for each of its operations", async () => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const one = { ...openMemory().tasks };
