@@ -206,6 +206,36 @@ describe("a server that closes", () => {
     expect([said(done), effects]).toEqual(["two", ["first", "second"]]);
   });
 
+  it("in the middle of ten thousand steps loses none and repeats none", async () => {
+    const stores = keep(openMemory());
+    const steps = 10_000;
+    let done = 0;
+    const batch = (server: TenonServer): TenonServer =>
+      server.tool("batch", { task: "required" }, async (_, ctx) => {
+        for (let i = 0; i < steps; i++) {
+          await ctx.step(`order ${i}`, () => {
+            done += 1;
+          });
+          if (i % 50 === 0) await new Promise((resolve) => setImmediate(resolve)); // as what works for real does
+          await ctx.progress(i + 1, steps);
+        }
+        return steps;
+      });
+    let server = batch(make(stores));
+    const { taskId } = await begin(server, "batch");
+    for (const stop of [2_000, 7_000]) {
+      while (done < stop) await sleep(1);
+      const before = server;
+      server = batch(make(stores));
+      await before.close();
+      expect(done).toBeLessThan(steps);
+      await look(server, taskId);
+    }
+    const task = await follow(server, taskId);
+    expect([said(task), done]).toEqual([String(steps), steps]);
+    expect(task._meta?.["dev.tenon/progress"]).toEqual({ progress: steps, total: steps });
+  });
+
   it("on SQLite leaves them to the next process with the same file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "tenon-tasks-"));
     const path = join(folder, "t.db");
