@@ -19,6 +19,7 @@ async function serve(port: string): Promise<{ url: string; process: ChildProcess
   const server = spawn(process.execPath, ["--import", "tsx", beside("server.ts"), folder, port], {
     stdio: ["ignore", "pipe", "inherit"],
   });
+  process.once("exit", () => server.kill("SIGKILL")); // whatever becomes of this process
   const [url] = await once(createInterface(server.stdout), "line");
   return { url: String(url), process: server };
 }
