@@ -5,6 +5,7 @@ import { createClient, renderText, type ToolCallOutcome } from "@tenon/client";
 import { bearer } from "@tenon/client/auth";
 import { isRecord, META, serializeError } from "@tenon/core";
 import { openSigningKey } from "@tenon/server/development";
+import { openAudit } from "../apps/after-sales/src/agent/audit.ts";
 import { openDesk } from "../apps/after-sales/src/agent/desk.ts";
 import { openThreads } from "../apps/after-sales/src/agent/threads.ts";
 import { tokensFor } from "../apps/after-sales/src/agent/token-sources.ts";
@@ -29,17 +30,20 @@ process.on("disconnect", () => process.exit(0)); // the harness is gone
 const threads = await openThreads(place);
 const key = await openSigningKey(signingKeyPath(place.directory));
 const tokens = tokensFor(urls, {}, key);
+const audit = await openAudit(place);
 const desk = openDesk({
   urls,
   tokens,
   user,
   model: await resolveModel("offline", { offline: offlineRules("zh") }),
   threads,
+  audit,
   texts: textsFor("zh"),
 });
 
 /** A program that begins tasks and keeps their ids, beside the desk. */
 const own = createClient({
+  interceptors: [audit.interceptor],
   servers: {
     order: {
       url: urls.order,
@@ -164,7 +168,7 @@ process.on("message", (request: Request) => {
   );
 });
 process.on("SIGTERM", () => {
-  const ended = Promise.allSettled([desk.close(), own.close(), threads.close()]);
+  const ended = Promise.allSettled([desk.close(), own.close(), threads.close()]).then(() => audit.close());
   ended.then(() => process.exit(0));
 });
 send({ ready: true });

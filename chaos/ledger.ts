@@ -1,5 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Stores } from "@tenon/store";
+import { openPostgres } from "@tenon/store/postgres";
+import { openSqlite } from "@tenon/store/sqlite";
 import Database from "better-sqlite3";
 import pg from "pg";
 import type { Order } from "./stories.ts";
@@ -25,6 +28,8 @@ export interface Ledger {
   messages(): Promise<readonly Message[]>;
   /** Rows of one of the tables that the libraries keep, whichever file it is in; none where there is no such table. */
   kept(table: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** The trail that the agents write to, as the store itself reads it. */
+  openAudit(): Promise<Stores>;
   /** What is wrong with the database itself. */
   damage(): Promise<readonly string[]>;
 }
@@ -66,6 +71,7 @@ export function sqliteLedger(data: string): Ledger {
         }),
       );
     },
+    openAudit: async () => openSqlite({ path: join(data, "audit.sqlite") }),
     async damage() {
       return files().flatMap((file) => {
         const found = open(file, (database) => database.pragma("integrity_check", { simple: true }));
@@ -106,6 +112,7 @@ export function postgresLedger(url: string, schema: string): Ledger {
         return rows[0]?.found === null ? [] : (await client.query(`select * from ${table}`)).rows;
       });
     },
+    openAudit: async () => openPostgres({ url, schema }),
     async damage() {
       // a dump reads every row of every table
       return open(async (client) => {

@@ -20,7 +20,7 @@ export interface Load {
   readonly courses: readonly Course[];
   /** Takes down what an agent tells while it works. */
   hear(news: News): void;
-  /** The next turn is given to two agents at once. */
+  /** The next turn that goes on with an open question is given to two agents at once. */
   raceNext(): void;
   /** Begins no more stories; those that left a question open come back now. */
   stop(): void;
@@ -53,7 +53,8 @@ export function startLoad(crew: Crew, next: () => Story | undefined, people: num
           } as const)
         : ({ do: "turn", message: story.message, plan } as const);
     try {
-      if (!race) return await crew.ask(story.thread, work);
+      // two that send the same message are two that ask; two that go on with what is open must be as one
+      if (!race || course.seen.length === 0) return await crew.ask(story.thread, work);
       race = false;
       const both = await crew.askTwo(story.thread, work);
       for (const one of both) {

@@ -37,7 +37,19 @@ const AIMED: Readonly<Record<Sabotage, Partial<Record<FaultKind, number>>>> = {
   lease: { kill: 40, race: 60 },
   audit: { kill: 90, cut: 10 },
 };
-const TASKS: Readonly<Partial<Record<StoryKind, number>>> = { task: 70, long: 30 };
+const WANTED: Readonly<Partial<Record<Sabotage, Partial<Record<StoryKind, number>>>>> = {
+  journal: { task: 70, long: 30 },
+  lease: { later: 100 },
+};
+
+/**
+ * How far the clock of each process may jump ahead. SQLite has no clock of its own: what a server takes a lease on while its clock is
+ * ahead stays leased until the machine's clock gets there, so there a server's clock is only a little ahead.
+ */
+function clocksOf(names: readonly string[], database: WorldOptions["database"]): Map<string, number> {
+  const serves = (name: string): boolean => !name.startsWith("agent");
+  return new Map(names.map((name) => [name, database === "sqlite" && serves(name) ? 20_000 : 24 * 3_600_000]));
+}
 
 /** What agents reported instead of a result, and what tools answered that failed: for whoever reads the run. */
 function* trouble(courses: readonly Course[], threads: ReadonlyMap<string, readonly Told[]>): Generator<string> {
@@ -79,11 +91,11 @@ export async function runOrdeal(
     const breakable = {
       processes: sabotage === "journal" ? runners : names,
       relays: [...relays.keys()],
-      clocks: names,
+      clocks: clocksOf(names, database),
       weights,
     };
     const faults = scheduleFaults(random.fork("faults"), seconds, breakable);
-    const teller = createTeller(random.fork("stories"), orders, sabotage === "journal" ? TASKS : undefined);
+    const teller = createTeller(random.fork("stories"), orders, sabotage && WANTED[sabotage]);
     load = startLoad(crew, () => teller.next(), PEOPLE);
     const wreck = startWrecking(faults, { ...world, load }, say);
     await sleep(seconds * 1_000, undefined, { signal });

@@ -22,15 +22,15 @@ export interface Breakable {
   readonly processes: readonly string[];
   /** Proxies whose connections are cut. */
   readonly relays: readonly string[];
-  /** Processes with a clock of their own. */
-  readonly clocks: readonly string[];
+  /** Processes with a clock of their own, and how far each may jump ahead, in milliseconds. */
+  readonly clocks: ReadonlyMap<string, number>;
   /** How often each kind comes; kinds that the machine cannot do are left out. */
   readonly weights: Readonly<Partial<Record<FaultKind, number>>>;
 }
 
 /** The first fault comes when there is something to break. */
 const FIRST_MS = 1_500;
-const GAP_MS = [700, 1_900] as const;
+const GAP_MS = [700, 2_100] as const;
 const HOUR_MS = 3_600_000;
 /** A few seconds are a drift; minutes end tokens; more than an hour ends states and everything that is kept for an hour. */
 const JUMPS_MS = [-2 * HOUR_MS, -5 * 60_000, -3_000, 20_000, 16 * 60_000, 2 * HOUR_MS];
@@ -49,14 +49,11 @@ export function scheduleFaults(
         return { atMs, kind, target: random.pick(processes), moment: random.pick(["now", "now", "request", "answer"]) };
       case "cut":
         return { atMs, kind, target: random.pick(relays), moment: random.pick(["now", "answer"]) };
-      case "clock":
-        return {
-          atMs,
-          kind,
-          target: random.pick(clocks),
-          jumpMs: random.pick(JUMPS_MS),
-          forMs: random.between(800, 3_000),
-        };
+      case "clock": {
+        const [target, aheadMs] = random.pick([...clocks]);
+        const jumpMs = random.pick(JUMPS_MS.filter((ms) => ms <= aheadMs));
+        return { atMs, kind, target, jumpMs, forMs: random.between(800, 3_000) };
+      }
       case "disk":
         return { atMs, kind, forMs: random.between(500, 1_500) };
       case "race":

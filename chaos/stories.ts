@@ -43,7 +43,7 @@ const WEIGHTS: Readonly<Record<StoryKind, number>> = {
   rejected: 6,
   large: 16,
   unconfirmed: 10,
-  later: 12,
+  later: 16,
   batch: 12,
   long: 3,
   task: 5,

@@ -17,6 +17,8 @@ export interface Victims {
 
 /** Who waits for a moment that does not come acts all the same. */
 const PATIENCE_MS = 1_500;
+/** A start may take so long, in looks of 20 ms, before it is killed in the middle of it. */
+const START_TRIES = 200;
 
 /**
  * Carries out the faults, each at its time.
@@ -58,7 +60,9 @@ export function startWrecking(
     const slot = slots.get(target);
     if (!slot) throw new Error(`there is no process ${target}`);
     const strike = async (): Promise<void> => {
-      for (let tries = 0; !slot.kill() && tries < 100; tries += 1) await pause(20); // it is being started again
+      // one that is being started again is given the time to come up: where all are always starting nothing is tried out
+      for (let tries = 0; !slot.isUp() && tries < START_TRIES; tries += 1) await pause(20);
+      slot.kill();
     };
     if (when === "now") return strike();
     const own = [...relays].flatMap(([name, relay]) => (name === target ? [relay] : []));

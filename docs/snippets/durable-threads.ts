@@ -33,12 +33,12 @@ const ask = (question: Question): Answer => {
 
 // #region first
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
-import { approvals, runInteractive } from "@tenon/agent";
+import { approvals, orderedCheckpoints, runInteractive } from "@tenon/agent";
 import { openSqlite } from "@tenon/store/sqlite";
 import { createAgent } from "langchain";
 
 const stores = openSqlite({ path: data("leases.db") });
-const checkpointer = SqliteSaver.fromConnString(data("threads.db"));
+const checkpointer = orderedCheckpoints(SqliteSaver.fromConnString(data("threads.db")));
 const agent = createAgent({ model, tools, checkpointer, middleware: [approvals(tools, { refund: true })] });
 
 const { reply } = await runInteractive(agent, "Refund ORD-001", {

@@ -70,6 +70,7 @@ export {
   type ThreadLeaseOptions,
   withThreadLease,
 } from "./thread/lease.ts";
+export { orderedCheckpoints } from "./thread/ordered-checkpoints.ts";
 export {
   type EndState,
   type RunStream,

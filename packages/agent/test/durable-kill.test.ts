@@ -12,7 +12,7 @@ import { openSqlite } from "@tenon/store/sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { program } from "../../../test/programs.ts";
-import { runInteractive } from "../src/index.ts";
+import { orderedCheckpoints, runInteractive } from "../src/index.ts";
 import { type Job, openSaver, POINTS, type Point, type SaverAt, startAgent, yes } from "./killed-agent.ts";
 
 const database = process.env.TENON_TEST_DATABASE_URL;
@@ -174,5 +174,24 @@ describe.each(stores)("threads in $store", ({ store, at }) => {
       },
       90_000,
     );
+  });
+});
+
+describe("a process whose clock was hours ahead", () => {
+  it("leaves a thread that another one, whose clock is right, brings to its end", async () => {
+    const saver = { sqlite: join(folder, "ahead.sqlite") };
+    const job: Job = {
+      ...{ url: shop.url, threadId: "ahead", orders: ["ahead"], approved: true, asks: true, saver, audit: trail },
+      ...{ point: "after-question", aheadMs: 2 * 3_600_000 },
+    };
+    expect(await runKilled(job)).toEqual({ signal: "SIGKILL", said: "" });
+    const opened = await openSaver(saver);
+    const { agent, client } = await startAgent(job, orderedCheckpoints(opened));
+    const finished = await runInteractive(agent, undefined, { threadId: "ahead", ask: yes });
+    expect(finished).toMatchObject({ status: "done", reply: "done: success=refunded ahead" });
+    const next = await runInteractive(agent, "plain next", { threadId: "ahead", ask: yes });
+    expect(next.reply).toBe("done: ");
+    await client.close();
+    await opened.close();
   });
 });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
-import { isProcessGone, type ThreadLeaseOptions } from "@tenon/agent";
+import { isProcessGone, orderedCheckpoints, type ThreadLeaseOptions } from "@tenon/agent";
 import type { LeaseStore } from "@tenon/store";
 import type { Place } from "../database/place.ts";
 import { openStores } from "../database/stores.ts";
@@ -56,7 +56,7 @@ export async function openThreads(place: Place): Promise<Threads> {
   // a file of its own: two connections of one process to one file lock each other out
   const stores = await openStores(place, "leases.sqlite");
   return {
-    checkpointer: kept.checkpointer,
+    checkpointer: orderedCheckpoints(kept.checkpointer), // by whatever clock each of them was saved
     leases: stores.leases,
     lease: LEASE,
     async close() {
