@@ -182,7 +182,7 @@ describe("a process whose clock was hours ahead", () => {
     const saver = { sqlite: join(folder, "ahead.sqlite") };
     const job: Job = {
       ...{ url: shop.url, threadId: "ahead", orders: ["ahead"], approved: true, asks: true, saver },
-      ...{ point: "after-question", aheadMs: 2 * 3_600_000 },
+      ...{ audit: join(folder, "ahead-audit.sqlite"), point: "after-question", aheadMs: 2 * 3_600_000 },
     };
     expect(await runKilled(job)).toEqual({ signal: "SIGKILL", said: "" });
     const opened = await openSaver(saver);
