@@ -88,6 +88,13 @@ const textOf = (task: Record<string, unknown>): string =>
   await assert.rejects(client.callTool("reconcile", { ids: [] }), /needs a client that declares/);
 }
 
+// #region testing
+{
+  await using client = await connect(server, { tasks: true, elicit: { "Send 1 letters?": false } });
+  assert.equal((await client.callTool("settle", { ids: ["e"] })).text, "1 settled");
+}
+// #endregion
+
 // #region worker
 const working = await server.work({ concurrency: 8 });
 process.once("SIGTERM", () => working.close());

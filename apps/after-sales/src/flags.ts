@@ -33,6 +33,8 @@ export interface ServeFlags extends CommonFlags {
   anyPort?: boolean;
   host?: string;
   allowedHost?: readonly string[];
+  tlsCert?: string;
+  tlsKey?: string;
   adminPort?: number;
   adminHost?: string;
   /** False: worker processes run the tasks. */

@@ -20,6 +20,7 @@ const port = (text: string): number => {
   if (/^\d+$/.test(text) && Number(text) <= 65_535) return Number(text);
   throw new InvalidArgumentError("expected a port from 0 to 65535");
 };
+const names = (name: string, before: readonly string[] = []): string[] => [...before, name];
 const tasks = (text: string): number => {
   if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("expected a number of tasks from 1 to 9999");
@@ -64,38 +65,44 @@ const deskFlags = (command: Command): Command =>
       "file with a token for the notification server (or TENON_NOTIFICATION_TOKEN)",
     );
 
-const program = new Command("after-sales")
-  .description("An after-sales desk on two MCP servers and one agent")
-  .configureOutput({ writeErr: (text) => process.stderr.write(clean(text)) })
-  .showSuggestionAfterError()
-  .hook("preAction", (_, command) => {
-    command.setOptionValue("data", openDataDirectory(command.getOptionValue("data")));
-  });
-deskFlags(program.command("start").description("servers and chat; without a terminal only the servers")).action(
-  runStart,
-);
-deskFlags(program.command("chat").description("chat in the terminal, or piped line by line")).action(runChat);
-admin(common(program.command("serve <server>").description("one server: order, notification or all")))
-  .option("--port <port>", "port to listen on", port)
-  .option("--any-port", "take a free port when the wanted one is in use")
-  .option("--host <address>", "address to bind, default 127.0.0.1; any other needs --allowed-host")
-  .option("--allowed-host <names...>", "host names under which clients reach it")
-  .addOption(new Option("--issuer <issuer>", "take tokens of this issuer, not the desk's own").env("TENON_ISSUER"))
-  .addOption(new Option("--jwks <url|file>", "public keys of that issuer (RFC 7517)").env("TENON_JWKS"))
-  .addOption(
-    new Option("--audience <uri>", "what tokens must have been issued for; default: the server's name").env(
-      "TENON_AUDIENCE",
+/** The command line. */
+export function createProgram(): Command {
+  const program = new Command("after-sales")
+    .description("An after-sales desk on two MCP servers and one agent")
+    .configureOutput({ writeErr: (text) => process.stderr.write(clean(text)) })
+    .showSuggestionAfterError()
+    .hook("preAction", (_, command) => {
+      command.setOptionValue("data", openDataDirectory(command.getOptionValue("data")));
+    });
+  deskFlags(program.command("start").description("servers and chat; without a terminal only the servers")).action(
+    runStart,
+  );
+  deskFlags(program.command("chat").description("chat in the terminal, or piped line by line")).action(runChat);
+  admin(common(program.command("serve <server>").description("one server: order, notification or all")))
+    .option("--port <port>", "port to listen on", port)
+    .option("--any-port", "take a free port when the wanted one is in use")
+    .option("--host <address>", "address to bind, default 127.0.0.1; any other needs --allowed-host")
+    .option("--allowed-host <name>", "host name under which clients reach it; may be given several times", names)
+    .addOption(new Option("--issuer <issuer>", "take tokens of this issuer, not the desk's own").env("TENON_ISSUER"))
+    .addOption(new Option("--jwks <url|file>", "public keys of that issuer (RFC 7517)").env("TENON_JWKS"))
+    .addOption(
+      new Option("--audience <uri>", "what tokens must have been issued for; default: the server's name").env(
+        "TENON_AUDIENCE",
+      ),
+    )
+    .option("--tls-cert <file>", "certificate (PEM): tokens travel to other machines encrypted")
+    .option("--tls-key <file>", "its key (PEM)")
+    .option("--no-worker", "leave tasks to `worker` processes")
+    .action(async (which, flags) => (await servers()).runServe(which, flags));
+  admin(
+    common(
+      program.command("worker").description("runs tasks of the order server, on any machine that shares its database"),
     ),
   )
-  .option("--no-worker", "leave tasks to `worker` processes")
-  .action(async (which, flags) => (await servers()).runServe(which, flags));
-admin(
-  common(
-    program.command("worker").description("runs tasks of the order server, on any machine that shares its database"),
-  ),
-)
-  .option("--concurrency <tasks>", "tasks at once, default 4", tasks)
-  .action(async (flags) => (await servers()).runWorker(flags));
+    .option("--concurrency <tasks>", "tasks at once, default 4", tasks)
+    .action(async (flags) => (await servers()).runWorker(flags));
+  return program;
+}
 
 /** The program's edge: a person reads one line, never a trace. */
 function fail(error: unknown): never {
@@ -110,7 +117,7 @@ const entry = process.argv[1];
 if (entry !== undefined && realpathSync(entry) === realpathSync(fileURLToPath(import.meta.url))) {
   process.on("uncaughtException", fail);
   try {
-    await program.parseAsync();
+    await createProgram().parseAsync();
     process.exit(0);
   } catch (error) {
     fail(error);

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { ConfigError } from "@tenon/core";
+import { ConfigError, isLoopback } from "@tenon/core";
 import { type DeskFlags, placeOf, type ServeFlags, type WorkerFlags } from "./flags.ts";
 import { PORTS, SERVER_NAMES, type ServerName } from "./servers/names.ts";
 import { type DeskServer, listenOn, openDeskServer } from "./servers/serve.ts";
@@ -97,7 +97,7 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
     const server = await openDeskServer(name, { place, lang, smsWebhook, allowedHosts, concurrency, ...trust });
     running.push(server);
     await openAdmin(server, flags);
-    const where = { port: flags.port ?? PORTS[name], ...(flags.host !== undefined && { host: flags.host }) };
+    const where = whereToListen(name, flags);
     const { url, moved } = await listenOn(server, where, flags.anyPort ?? false);
     if (process.send) process.send({ url, moved });
     else process.stdout.write(`${name} ${url}\n`);
@@ -105,6 +105,23 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
   await aborted(stop.signal);
   setTimeout(() => process.exit(0), CLOSE_MS).unref();
   await Promise.allSettled(running.map((server) => server.close()));
+}
+
+/** @throws ConfigError `code: "flag"` for flags that say too little together */
+function whereToListen(name: ServerName, { port = PORTS[name], host, allowedHost, tlsCert, tlsKey }: ServeFlags) {
+  if (host !== undefined && !isLoopback(host) && allowedHost === undefined) {
+    throw new ConfigError(
+      `--host ${host} is for other machines: say with --allowed-host under which names they reach it`,
+      {
+        code: "flag",
+      },
+    );
+  }
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    throw new ConfigError("--tls-cert and --tls-key belong together", { code: "flag" });
+  }
+  const tls = tlsCert !== undefined && tlsKey !== undefined && { certFile: tlsCert, keyFile: tlsKey };
+  return { port, ...(host !== undefined && { host }), ...(tls && { tls }) };
 }
 
 /** The admin port, where one is wanted. First of all: it says that the process lives while the database is not there yet. */

@@ -64,7 +64,7 @@ async function inPostgres(url: string): Promise<Kept> {
   const schema = `desk_batch_${process.pid}_${Date.now()}`;
   const pool = new pg.Pool({ connectionString: url, max: 1, options: `-c search_path=${schema}` });
   onTestFinished(async () => {
-    await pool.query(`drop schema if exists ${schema} cascade`);
+    await pool.query(`drop schema if exists ${schema} cascade; drop schema if exists ${schema}_jobs cascade`);
     await pool.end();
   });
   return {

@@ -85,7 +85,11 @@ export function quickRefunds(data: string): void {
 export function dropDesk(data: string): void {
   if (DESK_URL === undefined) return;
   const schema = schemaOf(data);
-  askPostgres(DESK_URL, "public", `drop schema if exists ${schema} cascade`);
+  askPostgres(
+    DESK_URL,
+    "public",
+    `drop schema if exists ${schema} cascade; drop schema if exists ${schema}_jobs cascade`,
+  );
 }
 
 /** Undoes all refunds and messages. */

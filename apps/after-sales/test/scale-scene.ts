@@ -33,6 +33,8 @@ export interface Scene {
   readonly env: Readonly<Record<string, string>>;
   /** Starts one more process of a server. */
   serve(name: ServerName, ...args: string[]): Promise<Replica>;
+  /** Starts one more process that runs tasks. */
+  work(own: Later): Promise<Program>;
   /** An agent on a machine of its own. */
   agent(thread: string, later: Later): Program;
   /** A client of the order server at an address. */
@@ -64,9 +66,9 @@ export async function openScene(url: string, later: Later): Promise<Scene> {
 
   async function serve(name: ServerName, ...args: string[]): Promise<Replica> {
     const trust = ["--issuer", ISSUER, "--jwks", jwks];
-    const words = ["serve", name, "--port", "0", "--data", dataDirectory(later), "--lang", "zh", ...trust, ...args];
+    const words = ["serve", name, "--port", "0", "--no-worker", "--data", dataDirectory(later), ...trust, ...args];
     const program = new Program([process.execPath, ENTRY, ...words], env, later);
-    const [address = ""] = /http:\S+\/mcp\n/.exec(await program.sees(/http:\S+\/mcp\n/)) ?? [];
+    const [address = ""] = /https?:\S+\/mcp\n/.exec(await program.sees(/https?:\S+\/mcp\n/)) ?? [];
     return { program, url: address.trim() };
   }
   // all of them at once, on a database without tables
@@ -86,6 +88,12 @@ export async function openScene(url: string, later: Later): Promise<Scene> {
     proxies,
     env,
     serve,
+    async work(own) {
+      const words = ["worker", "--data", dataDirectory(own), "--concurrency", "1"];
+      const worker = new Program([process.execPath, ENTRY, ...words], env, own);
+      await worker.sees("worker is ready");
+      return worker;
+    },
     agent(thread, own) {
       const directory = dataDirectory(own);
       for (const file of Object.values(signingKeyFiles(key))) {

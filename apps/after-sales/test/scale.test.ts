@@ -1,8 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { ConnectionError, META } from "@tenon/core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { dataDirectory, ENTRY, Program } from "./desk.ts";
+import { openStores } from "../src/database/stores.ts";
+import { dataDirectory, ENTRY, openChat, Program, until } from "./desk.ts";
 import type { Passed } from "./proxy.ts";
 import { roundRobin } from "./proxy.ts";
 import { openScene, REPLICAS, type Scene } from "./scale-scene.ts";
@@ -31,6 +35,18 @@ if (url === undefined) {
       for (const work of cleanUp) await work().catch((problem) => problems.push(problem)); // what began last goes first
       if (problems.length > 0) throw problems[0];
     }, 60_000);
+
+    /** The official client, which speaks 2025-11-25 unless told otherwise. */
+    async function connected(address: string, versionNegotiation?: { mode: { pin: string } }): Promise<Client> {
+      const client = new Client(
+        { name: "official", version: "1.0.0" },
+        { ...(versionNegotiation && { versionNegotiation }) },
+      );
+      onTestFinished(() => client.close());
+      const headers = { authorization: `Bearer ${await scene.token()}` };
+      await client.connect(new StreamableHTTPClientTransport(new URL(address), { requestInit: { headers } }));
+      return client;
+    }
 
     it("made its tables once, although all of them began together", async () => {
       const steps = await scene.query<{ name: string }>("select name from desk_migrations");
@@ -162,15 +178,76 @@ if (url === undefined) {
       expect(await scene.refunds("ORD-70")).toEqual(["ORD-701", "ORD-702"]);
     });
 
-    describe("to a client of 2025-11-25, whose session is known to one process only", () => {
-      /** The official client, which speaks that revision unless told otherwise. */
-      async function legacy(address: string) {
-        const client = new Client({ name: "old", version: "1.0.0" });
-        onTestFinished(() => client.close());
-        const headers = { authorization: `Bearer ${await scene.token()}` };
-        await client.connect(new StreamableHTTPClientTransport(new URL(address), { requestInit: { headers } }));
-        return client;
+    it("keeps a second agent from a thread that another machine works on, and says so", async () => {
+      const stores = await openStores({ directory: dataDirectory(), url, schema: scene.env.TENON_DATABASE_SCHEMA }, "");
+      onTestFinished(() => stores.close());
+      const first = scene.agent("held", onTestFinished);
+      first.say("ORD-002 坏了，请退款");
+      await first.sees("决定> ");
+      const taken = await stores.leases.acquire("thread:held", "another-machine:1", 60_000);
+      const second = scene.agent("held", onTestFinished);
+      await second.sees("会话 held 正在另一个窗口处理中");
+      await stores.leases.release(taken.lease);
+    });
+
+    it("speaks TLS to agents on other machines, which bring tokens of their own", async () => {
+      const certificate = fileURLToPath(new URL("../../../packages/server/test/fixtures/tls/first", import.meta.url));
+      const tls = ["--tls-cert", `${certificate}.cert.pem`, "--tls-key", `${certificate}.key.pem`];
+      const order = await scene.serve("order", ...tls);
+      const notification = await scene.serve("notification", ...tls);
+      const data = dataDirectory();
+      const token = join(data, "token");
+      writeFileSync(token, await scene.token(), { mode: 0o600 });
+      const where = ["--order-url", order.url, "--notification-url", notification.url, "--order-token-file", token];
+      const env = { ...scene.env, NODE_EXTRA_CA_CERTS: `${certificate}.cert.pem` };
+      const chat = openChat(data, { args: [...where, "--thread", "tls"], env });
+      chat.say("查询订单ORD-003", "quit");
+      await chat.sees("2499.00 元");
+      expect(order.url).toMatch(/^https:/);
+    });
+
+    it("tells a client at one process of a refund that was made at another", async () => {
+      await scene.addOrders(["ORD-711"], 100);
+      const [one, two] = scene.replicas.order;
+      const official = await connected(one?.url ?? "", { mode: { pin: "2026-07-28" } });
+      const heard: string[] = [];
+      official.setNotificationHandler("notifications/resources/updated", ({ params }) => void heard.push(params.uri));
+      await official.listen({ resourceSubscriptions: ["order://ORD-711"] });
+      const client = await scene.client(two?.url ?? "", onTestFinished);
+      await client.callTool("order", "process_refund", { order_id: "ORD-711", reason: "r" });
+      await until(() => heard.length > 0, "the notification", 5_000);
+      expect(heard).toEqual(["order://ORD-711"]);
+    });
+
+    it("runs batches as tasks on two workers, of which one dies: each order once, and every client gets its result", async () => {
+      const workers = [await scene.work(onTestFinished), await scene.work(onTestFinished)];
+      const batches = Array.from({ length: 4 }, (_, batch) =>
+        Array.from({ length: 150 }, (_one, i) => `ORD-${20_000 + batch * 1_000 + i}`),
+      );
+      await scene.addOrders(batches.flat(), 100);
+      const client = await scene.client(scene.proxies.order.url, onTestFinished);
+      const results = batches.map((order_ids) => client.callTool("order", "batch_refund", { order_ids, reason: "r" }));
+      await until(async () => (await scene.refunds("ORD-2")).length > 40, "both workers to be at it");
+      for (const worker of workers) expect(worker.stderr).toContain("批量退款");
+      workers[0]?.kill("SIGKILL");
+      for (const outcome of await Promise.all(results)) {
+        expect(outcome.structured).toMatchObject({ total: 150, skipped: [], amount: "150.00" });
       }
+      expect(await scene.refunds("ORD-2")).toEqual(batches.flat().sort());
+    }, 120_000);
+
+    it("lets an agent hand over a large batch, and tells its result when the workers are done", async () => {
+      await scene.work(onTestFinished);
+      const ids = Array.from({ length: 120 }, (_, i) => `ORD-${3_000 + i}`);
+      await scene.addOrders(ids, 100);
+      const chat = scene.agent("large", onTestFinished);
+      chat.say(`${ids.join("、")} 由于质量问题，请批量退款`, "quit");
+      await chat.sees("120 个订单中成功 120 个", 60_000);
+      expect((await chat.ended).code).toBe(0);
+      expect(await scene.refunds("ORD-3")).toEqual(ids);
+    }, 120_000);
+
+    describe("to a client of 2025-11-25, whose session is known to one process only", () => {
       const upstreams = (): string[] => scene.replicas.order.map((replica) => replica.url);
       const initialisations = (passed: readonly Passed[]): number =>
         passed.filter(({ method }) => method === "initialize").length;
@@ -188,7 +265,7 @@ if (url === undefined) {
         expect(failure).toMatchObject({ code: "session_lost", maybeExecuted: false });
         expect(Date.now() - began).toBeLessThan(10_000);
         expect(initialisations(proxy.passed)).toBeLessThanOrEqual(3);
-        await expect(legacy(proxy.url)).rejects.toMatchObject({ status: 404 });
+        await expect(connected(proxy.url)).rejects.toMatchObject({ status: 404 });
 
         // with other traffic in between, the next request may happen to reach the right process, or not
         const both = await roundRobin(upstreams().slice(0, 2), { legacyOnly: true });
@@ -213,7 +290,7 @@ if (url === undefined) {
         const refund = await client.callTool("order", "process_refund", { order_id: "ORD-801", reason: "r" });
         expect(refund.structured).toMatchObject({ status: "refunded" });
         expect(initialisations(proxy.passed)).toBe(1);
-        const official = await legacy(proxy.url);
+        const official = await connected(proxy.url);
         const answer = await official.callTool({ name: "query_order", arguments: { order_id: "ORD-002" } });
         expect(answer.isError).not.toBe(true);
       });

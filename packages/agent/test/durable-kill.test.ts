@@ -181,8 +181,8 @@ describe("a process whose clock was hours ahead", () => {
   it("leaves a thread that another one, whose clock is right, brings to its end", async () => {
     const saver = { sqlite: join(folder, "ahead.sqlite") };
     const job: Job = {
-      ...{ url: shop.url, threadId: "ahead", orders: ["ahead"], approved: true, asks: true, saver },
-      ...{ audit: join(folder, "ahead-audit.sqlite"), point: "after-question", aheadMs: 2 * 3_600_000 },
+      ...{ url: shop.url, threadId: "ahead", orders: ["ahead"], approved: true, asks: true, saver, audit: trail },
+      ...{ point: "after-question", aheadMs: 2 * 3_600_000 },
     };
     expect(await runKilled(job)).toEqual({ signal: "SIGKILL", said: "" });
     const opened = await openSaver(saver);

@@ -15,8 +15,8 @@ export interface PlaceFlags {
 
 /** What is looked for in a place. */
 export interface Kept {
-  /** Its file in a data directory. */
-  readonly file: string;
+  /** Its files in a data directory; the first that is there is it. `tenon.sqlite` is what `openStores` makes. */
+  readonly files: readonly string[];
   /** A table that is there if it is. */
   readonly table: string;
   /** For example "audit trail". */
@@ -95,15 +95,15 @@ async function openTables(url: string, schema: string, { table, name }: Kept, wh
   return openPostgres({ url, schema, maxConnections: 3 });
 }
 
+const ELSEWHERE = "name the program's data directory with --data, or its database with --database";
+
 async function openFile(path: string, { table, name }: Kept, what: string): Promise<Stores> {
-  const elsewhere = "name the program's data directory with --data, or its database with --database";
-  if (!existsSync(path)) throw failure(what, `there is no ${path}`, elsewhere);
   const { default: Database } = await import("better-sqlite3");
   try {
     const database = new Database(path, { readonly: true, timeout: CONNECT_MS });
     try {
       const found = database.prepare("select 1 from sqlite_master where type = 'table' and name = ?").get(table);
-      if (!found) throw failure(what, `there is no ${name} in ${path}`, elsewhere);
+      if (!found) throw failure(what, `there is no ${name} in ${path}`, ELSEWHERE);
     } finally {
       database.close();
     }
@@ -111,7 +111,7 @@ async function openFile(path: string, { table, name }: Kept, what: string): Prom
     return openSqlite({ path });
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw failure(what, `${path} cannot be opened: ${said(error)}`, elsewhere, error);
+    throw failure(what, `${path} cannot be opened: ${said(error)}`, ELSEWHERE, error);
   }
 }
 
@@ -123,5 +123,9 @@ export async function openPlace(flags: PlaceFlags, kept: Kept, what: string): Pr
   const { data = dataDirectory(), database, schema } = flags;
   if (database) return openTables(database, schema || SCHEMA, kept, what);
   const isFile = statSync(data, { throwIfNoEntry: false })?.isFile() ?? false;
-  return openFile(isFile ? data : join(data, kept.file), kept, what);
+  if (isFile) return openFile(data, kept, what);
+  const file = kept.files.find((one) => existsSync(join(data, one)));
+  if (file === undefined)
+    throw failure(what, `there is no ${kept.files.map((one) => join(data, one)).join(" or ")}`, ELSEWHERE);
+  return openFile(join(data, file), kept, what);
 }

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AuditRecord, Stores } from "@tenon/store";
+import { openStores } from "@tenon/store/open";
 import { openPostgres } from "@tenon/store/postgres";
 import { openSqlite } from "@tenon/store/sqlite";
 import Database from "better-sqlite3";
@@ -91,7 +92,7 @@ describe("tenon audit verify", () => {
   });
 
   it.each<[string, string[], string, string]>([
-    ["a place without one", [], "there is no .tenon/audit.sqlite", "--data"],
+    ["a place without one", [], "there is no .tenon/audit.sqlite or .tenon/tenon.sqlite", "--data"],
     ["another file", ["--data", "other.db"], "there is no audit trail in other.db", "--data"],
     [
       "a file that is no database",
@@ -128,6 +129,16 @@ describe("tenon audit verify", () => {
 });
 
 describe("tenon audit tail", () => {
+  it("finds the trail in the file that openStores makes, where it has none of its own", async () => {
+    const cwd = mkdtempSync(join(folder, "cwd-"));
+    {
+      await using stores = await openStores({ directory: join(cwd, "kept"), url: "" });
+      await call(stores, "query_order");
+    }
+    const { stdout } = await tenon(["audit", "tail", "--json", "--data", "kept"], { cwd });
+    expect(lines(stdout).map(({ seq }) => seq)).toEqual([1, 2]);
+  });
+
   it("prints the last entries, a line each, of what is asked for", async () => {
     const { cwd, file } = await place();
     const { stdout } = await tenon(["audit", "tail", "-n", "2", "--tool", "query_order"], { cwd });

@@ -178,7 +178,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const refused = refuseNoObject(server, tool, args);
     if (refused && this.#options.toolErrors === "throw") throw refused;
     if (refused) return problemResult(refused);
-    const { driver, task: follow = {} } = options;
+    const { driver } = options;
+    const follow = { ...this.#options.task, ...options.task };
     const own = { tools: entry.tools, gate: this.#gate, driver, given: args, follow, starts };
     const context = { ...this.#context(entry, options), ...own };
     // a runtime has optional parts only; who narrows it passes one

@@ -169,6 +169,17 @@ export const CHOICES = {
   logLevel: LOG_LEVELS,
 } as const satisfies Partial<Record<keyof ClientOptions, readonly string[]>>;
 
+const FOLLOW_OPTIONS: OptionChecks<FollowOptions> = {
+  totalMs: milliseconds,
+  outageMs: milliseconds,
+  maxRounds: positive("rounds"),
+};
+
+const checkFollow: OptionCheck = (task, where) => {
+  if (!isRecord(task)) wrong(`${where} must be an object such as { totalMs }, got ${kindOf(task)}`);
+  checkOptions(task, FOLLOW_OPTIONS, where);
+};
+
 const CLIENT_OPTIONS: OptionChecks<ClientOptions> = {
   servers: (servers, where) => {
     if (!isRecord(servers)) wrong(`${where} must be an object of server configurations`);
@@ -187,6 +198,7 @@ const CLIENT_OPTIONS: OptionChecks<ClientOptions> = {
   toolErrors: oneOf(...CHOICES.toolErrors),
   logLevel: oneOf(...CHOICES.logLevel),
   maxResultBytes: positive("bytes"),
+  task: checkFollow,
   pin: (pin) => void pinOptions(pin as ClientOptions["pin"]), // it refuses what is none
   onFirstStart: (ask, where) => {
     if (ask !== false) callable(ask, where);
@@ -220,20 +232,12 @@ const callId: OptionCheck = (value, where) => {
   const given = typeof value === "string" ? `${value.length} characters` : kindOf(value);
   wrong(`${where} must be a text of 1 to ${LONGEST_CALL_ID} characters without NUL, got ${given}`);
 };
-const FOLLOW_OPTIONS: OptionChecks<FollowOptions> = {
-  totalMs: milliseconds,
-  outageMs: milliseconds,
-  maxRounds: positive("rounds"),
-};
 const CALL_OPTIONS: OptionChecks<CallOptions> = {
   ...READ_OPTIONS,
   callId,
   runtime: anything,
   driver: anything,
-  task: (task, where) => {
-    if (!isRecord(task)) wrong(`${where} must be an object such as { totalMs }, got ${kindOf(task)}`);
-    checkOptions(task, FOLLOW_OPTIONS, where);
-  },
+  task: checkFollow,
 };
 const { task: _follow, driver: _driver, ...START_OPTIONS } = CALL_OPTIONS;
 const RESUME_OPTIONS: OptionChecks<ResumeOptions> = { ...CALL_OPTIONS, tool: text };

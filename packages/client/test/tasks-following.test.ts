@@ -138,6 +138,18 @@ describe("a call that becomes a task", () => {
     expect(scene.count("tools/call")).toBe(1);
   });
 
+  it("is followed as its client says, unless the call says otherwise", async () => {
+    const client = connect(s(), { task: { totalMs: 300 } });
+    await expect(client.callTool("s", "work", { ms: 800 })).rejects.toMatchObject({
+      code: "timeout",
+      data: { ms: 300 },
+    });
+    expect(await client.callTool("s", "work", { ms: 800 }, { task: { totalMs: 5_000 } })).toMatchObject({
+      isError: false,
+    });
+    expect(() => connect(s(), { task: { totalMS: 1 } as object })).toThrow("totalMs");
+  });
+
   it("is waited for while its server is away", async () => {
     const client = connect(s());
     const call = client.callTool("s", "work", { ms: 900, label: "later" });

@@ -1,8 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { TenonError } from "@tenon/core";
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
 import { closeAfterEach, connect, STUBS, type StubHandler, start, stubHttp } from "./stub/index.ts";
 
 closeAfterEach();
 
+const RUNS = Number(process.env.TENON_FUZZ_RUNS ?? 25);
 const capabilities = { tools: {}, extensions: { "io.modelcontextprotocol/tasks": {} } };
 const created = { resultType: "task", taskId: "t1", status: "working", pollIntervalMs: 100 };
 const completed = (result: unknown) => ({ taskId: "t1", status: "completed", result });
@@ -133,3 +136,95 @@ it("a server of the older revision has no tasks, whatever it answers", async () 
   await client.callTool("s", "t").catch(() => {});
   expect(stub.count("tasks/get")).toBe(0);
 });
+
+it("an answer that its server lost, although it took it, is given again", async () => {
+  const properties = { ok: { type: "boolean" } };
+  const params = { mode: "form", message: "Sure?", requestedSchema: { type: "object", properties } };
+  const asks = {
+    taskId: "t1",
+    status: "input_required",
+    inputRequests: { a: { method: "elicitation/create", params } },
+  };
+  let kept = false;
+  const stub = await start(
+    stubHttp({
+      capabilities,
+      onCall: () => created,
+      on: {
+        "tasks/get": () => (kept ? completed({ content: [] }) : { ...asks, pollIntervalMs: 100 }),
+        "tasks/update": ({ nth }) => {
+          kept = nth > 1;
+          return {};
+        },
+      },
+    }),
+  );
+  let asked = 0;
+  const elicitation = () => {
+    asked += 1;
+    return { action: "accept" as const, content: { ok: true } };
+  };
+  const call = connect({ s: stub.config }, { elicitation }).callTool("s", "t");
+  await vi.waitFor(() => expect(stub.count("tasks/get")).toBeGreaterThan(4), 5_000);
+  expect(stub.count("tasks/update")).toBe(1);
+  const now = performance.now.bind(performance);
+  const later = vi.spyOn(performance, "now").mockImplementation(() => now() + 11_000);
+  try {
+    expect(await call).toMatchObject({ isError: false });
+  } finally {
+    later.mockRestore();
+  }
+  expect(stub.count("tasks/update")).toBe(2);
+  expect(asked).toBe(1);
+});
+
+it(
+  "whatever a server tells of a task, the call ends, and soon",
+  async () => {
+    let told: unknown;
+    const stub = await start(
+      stubHttp({
+        capabilities,
+        onCall: () => created,
+        on: {
+          "tasks/get": (request, reply) => {
+            const json = JSON.stringify({ jsonrpc: "2.0", id: request.id, result: told ?? null });
+            reply.http(200, { "content-type": "application/json" }, json);
+          },
+        },
+      }),
+    );
+    const elicitation = () => ({ action: "decline" as const });
+    const client = connect({ s: stub.config }, { elicitation });
+    const any = fc.jsonValue({ maxDepth: 3 });
+    const task = fc.record(
+      {
+        resultType: fc.oneof(fc.constantFrom("complete", "task", "input_required"), any),
+        taskId: fc.oneof({ weight: 8, arbitrary: fc.constant("t1") }, any),
+        status: fc.oneof(fc.constantFrom("working", "input_required", "completed", "failed", "cancelled"), any),
+        inputRequests: fc.oneof(fc.dictionary(fc.string(), any, { maxKeys: 3 }), any),
+        result: fc.oneof(fc.record({ content: any, isError: any, structuredContent: any }, { requiredKeys: [] }), any),
+        error: any,
+        pollIntervalMs: any,
+        _meta: any,
+      },
+      { requiredKeys: ["taskId"] },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.oneof({ weight: 5, arbitrary: task }, any), async (answer) => {
+        told = answer;
+        const began = performance.now();
+        const ended: unknown = await client
+          .callTool("s", "t", {}, { task: { totalMs: 300, outageMs: 100, maxRounds: 2 } })
+          .catch((error: unknown) => error);
+        expect(performance.now() - began).toBeLessThan(5_000);
+        if (ended instanceof Error) {
+          expect(ended).toBeInstanceOf(TenonError);
+          expect(ended).toMatchObject({ retryable: false, maybeExecuted: true, data: { taskId: "t1" } });
+        } else expect(ended).toMatchObject({ isError: expect.any(Boolean) });
+      }),
+      { numRuns: RUNS },
+    );
+  },
+  60_000 + RUNS * 1_000,
+);

@@ -29,6 +29,9 @@ describe("toJson", () => {
     };
     expect(toJson(value)).toEqual({ at: "1970-01-01T00:00:00.000Z", url: "http://a/b", set: [1], map: { k: true } });
   });
+  it("has no -0, as what is read back has none", () => {
+    expect(toJson([-0, { n: -0 }])).toEqual([0, { n: 0 }]);
+  });
   it.each([
     ["NaN", { a: [{ n: Number.NaN }] }, "value.a[0].n is NaN"],
     ["a bigint", { n: 1n }, "value.n is a bigint"],

@@ -19,7 +19,8 @@ function convert(value: unknown, path: string, open: object[]): Json | undefined
     case "boolean":
       return value;
     case "number":
-      return Number.isFinite(value) ? value : refuse(path, String(value), "return a finite number or null");
+      // JSON has no -0
+      return Number.isFinite(value) ? value + 0 : refuse(path, String(value), "return a finite number or null");
     case "bigint":
       return refuse(path, "a bigint", "return a string or a number");
     case "symbol":

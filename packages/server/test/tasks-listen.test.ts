@@ -113,7 +113,7 @@ describe("subscriptions/listen with taskIds over HTTP", () => {
       taskIds: [taskId],
       resourceSubscriptions: ["news://a"],
     });
-    const heard: Awaited<ReturnType<typeof stream.next>>[] = [];
+    const heard: Message[] = [];
     while (!heard.some(({ params }) => params?.status === "input_required")) heard.push(await stream.next());
     server.notify.resourceUpdated("news://a");
     while (!heard.some(({ params }) => params?.uri === "news://a")) heard.push(await stream.next());

@@ -46,6 +46,7 @@ server.tool("poison", { task: "required" }, () => {
 server.tool("hang", { task: "required" }, async (_, ctx) => {
   await ctx.step("first", () => note("first"));
   tell("hanging");
+  ctx.signal.addEventListener("abort", () => tell("aborted"));
   await new Promise(() => undefined);
 });
 server.tool("changed", {}, (_, ctx) => {

@@ -48,8 +48,9 @@ export async function follow(
   taskId: string,
   until: (task: WireTask) => boolean = ended,
   asking: Asking = {},
+  waitMs = 30_000,
 ): Promise<WireTask> {
-  for (const late = Date.now() + 15_000; ; ) {
+  for (const late = Date.now() + waitMs; ; ) {
     const task = await look(server, taskId, asking);
     if (until(task)) return task;
     if (Date.now() > late) throw new Error(`the task stays ${JSON.stringify(task)}`);

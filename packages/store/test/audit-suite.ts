@@ -52,7 +52,6 @@ export function auditSuite(kind: string, open: (leaseMs?: number) => Stores): vo
       const entry = fc.dictionary(fc.string({ unit: "binary", maxLength: 8 }), json, { maxKeys: 5 });
       await fc.assert(
         fc.asyncProperty(entry, async (given) => {
-          // what JSON itself makes of it: -0 is 0
           const data = JSON.parse(JSON.stringify(given));
           const written = await audit.append({ kind: "intent", callId: freshCall(), data: given as never }); // jsonValue made it
           const [read] = await audit.read({ after: written.seq - 1, limit: 1 });

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { NewTask, Stores, TaskStore } from "../src/index.ts";
 import { openPostgres } from "../src/postgres.ts";
 import { onPostgres } from "./postgres.ts";
@@ -143,7 +143,7 @@ onPostgres("the queue of tasks", "queue", (url, schema) => {
     it("puts a job back that came too early", async () => {
       const task = newTask();
       await tasks.create(task);
-      await (await takeTask(tasks, task)).again(700);
+      await (await takeTask(tasks, task)).again(3_000);
       await run(`update ${jobs}.job set start_after = now() - interval '1 second' where data->>'task' = $1`, task.id);
       expect(await tasks.take([task.server], "early")).toBeUndefined();
       expect(await waiting(task)).toBe(1);
@@ -175,6 +175,20 @@ onPostgres("the queue of tasks", "queue", (url, schema) => {
       await takeTask(tasks, one);
       await takeTask(tasks, two);
       await takeTask(tasks, server);
+    });
+    it("cleans up jobs that are done with, now and then, as its store sweeps", async () => {
+      const task = newTask();
+      await tasks.create(task);
+      await (await takeTask(tasks, task)).finish({ status: "completed", result: 1 });
+      await run(`update ${jobs}.job set completed_on = now() - interval '1 hour' where data->>'task' = $1`, task.id);
+      await tasks.sweep();
+      expect(await jobsOf(task)).toHaveLength(1);
+      const later = Date.now() + 10 * 60_000;
+      vi.spyOn(Date, "now").mockReturnValue(later);
+      await tasks.sweep();
+      vi.restoreAllMocks();
+      expect(await jobsOf(task)).toEqual([]);
+      await tasks.create(newTask()); // the connection is as good as before
     });
     it("is made for any name of a server", async () => {
       for (const name of [

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Stores, TaskStore } from "../src/index.ts";
 import { eventually, fresh, newTask, takeTask } from "./task-help.ts";
 
-const LEASE_MS = 400;
+const LEASE_MS = 800;
 
 /** What every task store must do; run against each of them. @param open with leases of `leaseMs` */
 export function taskSuite(kind: string, open: (leaseMs: number) => Stores): void {
@@ -133,11 +133,11 @@ export function taskSuite(kind: string, open: (leaseMs: number) => Stores): void
       });
       it("are another task once the first one's time is over", async () => {
         const callKey = { key: fresh("key"), digest: "one" };
-        const task = newTask({ callKey, ttlMs: 150 });
+        const task = newTask({ callKey, ttlMs: 2_000 });
         await tasks.create(task);
         const run = await takeTask(tasks, task);
         await run.finish({ status: "completed", result: 1 });
-        await sleep(200);
+        await eventually(async () => ((await tasks.find(task.id)) ? undefined : true));
         const next = await tasks.create(newTask({ callKey: { ...callKey, digest: "two" } }));
         expect(next).toMatchObject({ status: "working" });
         expect(next.id).not.toBe(task.id);

@@ -38,7 +38,7 @@ export async function openDeskServer(
  */
 export async function listenOn(
   server: Pick<DeskServer, "listen">,
-  where: Pick<ListenOptions, "port" | "host">,
+  where: Pick<ListenOptions, "port" | "host" | "tls">,
   fallback: boolean,
 ): Promise<Listening & { moved: boolean }> {
   try {

@@ -4,7 +4,7 @@ import type { AuditRecord, AuditStore } from "@tenon/store";
 import { attempt, CommandError } from "../failure.ts";
 import { type Kept, openPlace, type PlaceFlags } from "../place.ts";
 
-const TRAIL: Kept = { file: "audit.sqlite", table: "tenon_audit", name: "audit trail" };
+const TRAIL: Kept = { files: ["audit.sqlite", "tenon.sqlite"], table: "tenon_audit", name: "audit trail" };
 
 interface FilterFlags extends PlaceFlags {
   readonly call?: string;

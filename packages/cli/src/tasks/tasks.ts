@@ -3,7 +3,7 @@ import type { TaskRecord, TaskStatus, TaskStore } from "@tenon/store";
 import { attempt, CommandError } from "../failure.ts";
 import { type Kept, openPlace, type PlaceFlags } from "../place.ts";
 
-const TASKS: Kept = { file: "tenon.sqlite", table: "tenon_tasks", name: "store of tasks" };
+const TASKS: Kept = { files: ["tenon.sqlite", "servers.sqlite"], table: "tenon_tasks", name: "store of tasks" };
 
 /** Opens the tasks for as long as the work lasts. */
 async function withTasks(flags: PlaceFlags, what: string, work: (tasks: TaskStore) => Promise<void>): Promise<void> {

@@ -14,7 +14,7 @@ import type { ClientEvents } from "./events.ts";
 import type { Interceptor } from "./interceptors.ts";
 import type { ApprovedSampling, ElicitationHandler, Roots, SamplingHandler } from "./questions.ts";
 import type { ServerConfig, ServerInfo } from "./servers.ts";
-import type { ClientTasks } from "./tasks.ts";
+import type { ClientTasks, FollowOptions } from "./tasks.ts";
 
 /** Which servers there are, and everything that is not the default. */
 export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra = never> {
@@ -47,6 +47,8 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   logLevel?: LoggingLevel;
   /** Bytes the answer of a call, a prompt or a resource may have; a larger one fails its own call. Default 8 MiB. */
   maxResultBytes?: number;
+  /** How tasks are followed unless a call says otherwise (`task` of a call). */
+  task?: FollowOptions;
   /**
    * The file that records every tool as it was accepted. A tool that differs later is not listed and not called
    * (`tool_changed`) until it is accepted again. Left out, tools may change as they like.

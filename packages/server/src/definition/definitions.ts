@@ -29,7 +29,7 @@ export interface AboutOptions extends AccessOptions {
   meta?: Readonly<Record<string, unknown>>;
   /**
    * Milliseconds one run of its function may take; a question ends a run, so what a person takes to answer does not count.
-   * Then `ctx.signal` fires and the caller is told that it may have taken effect. Default: the server's `timeoutMs`.
+   * Then `ctx.signal` fires and the caller is told that it may have taken effect. Default: the server's `timeoutMs`; in a task none.
    */
   timeoutMs?: number;
   /** What to use instead, such as `"use refund_v2 instead"`: appended to the description and sent in `_meta`. */
@@ -49,7 +49,7 @@ export interface ToolOptions<
   annotations?: ToolAnnotations;
   /**
    * Makes calls with the same `_meta["dev.tenon/idempotency-key"]` by the same caller one call: it runs once, and the others
-   * get its outcome, marked `_meta["dev.tenon/replayed"]`. Default false.
+   * get its outcome, marked `_meta["dev.tenon/replayed"]`. Default false; calls that become tasks are one in any case.
    */
   idempotent?: boolean;
   /**

@@ -82,6 +82,7 @@ export function createBus(log: ServerLog, others?: { readonly bus: EventBus; rea
   const me = randomUUID();
   const topic = others && `server:${digest(others.server)}`;
   let deaf: (() => void) | undefined;
+  let closed = false;
   const tell = (event: ServerEvent): void => {
     if (!others || topic === undefined) return;
     others.bus
@@ -112,7 +113,7 @@ export function createBus(log: ServerLog, others?: { readonly bus: EventBus; rea
       resourceUpdated: (uri) => publish(`resource ${uri}`, { kind: "resource_updated", uri }),
     },
     hear() {
-      if (!others || topic === undefined) return;
+      if (!others || topic === undefined || closed) return;
       deaf ??= others.bus.subscribe(
         topic,
         (message) => {
@@ -127,8 +128,8 @@ export function createBus(log: ServerLog, others?: { readonly bus: EventBus; rea
       );
     },
     close() {
+      closed = true;
       deaf?.();
-      deaf = undefined;
     },
     follow: (server, wants) =>
       // a client that left, or whose server offers nothing of the kind, has nothing to be told

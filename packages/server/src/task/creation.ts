@@ -49,7 +49,7 @@ export async function createTask(
   beginning: Beginning,
 ): Promise<Result> {
   const { tool, task, args, exchange, journal } = beginning;
-  const id = randomBytes(24).toString("base64url");
+  const id = `task_${randomBytes(24).toString("base64url")}`; // never begins like an option of a command line
   const callKey = callKeyOf(server, beginning);
   const { ttlMs = defaults.ttlMs, pollIntervalMs = defaults.pollIntervalMs } = task;
   let record: TaskRecord;

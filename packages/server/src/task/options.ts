@@ -59,7 +59,7 @@ export const TASK_CONCURRENCY = 4;
 const count =
   (least: number, unit: string): OptionCheck =>
   (value, where) => {
-    if (Number.isSafeInteger(value) && (value as number) >= least) return;
+    if (typeof value === "number" && Number.isSafeInteger(value) && value >= least) return;
     refuseOption(`${where} must be a whole number of ${unit}, ${least} or more, got ${String(value)}`);
   };
 

@@ -12,6 +12,7 @@ import { type Era, isRecord } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type { Caller } from "../handler/context.ts";
 import type { LogLevel } from "../log.ts";
+import { TASKS_EXTENSION } from "../task/wire.ts";
 import { type Introduction, type Link, openLegacy, openModern, type Sending } from "./link.ts";
 import { answerer, type Question, type Script, TestError } from "./script.ts";
 import { type Fetchable, parameterHeaders } from "./wire.ts";
@@ -31,6 +32,11 @@ export interface ConnectOptions {
   respond?: Readonly<Record<string, (params: Record<string, unknown>) => unknown>>;
   /** Who calls, as if a token had been verified; without scopes and claims unless they are given. */
   caller?: Pick<Caller, "subject"> & Partial<Caller>;
+  /**
+   * Declares the tasks extension: calls that become tasks are followed to their result, and what they ask is answered by `elicit` and
+   * `respond`. Modern era only. Default false: tools with `task: "optional"` are called plainly.
+   */
+  tasks?: boolean;
   /** Declared besides what `elicit` and `respond` imply. */
   capabilities?: Readonly<Record<string, unknown>>;
   /** How the client introduces itself. Default `{ name: "tenon-test", version: "1.0.0" }`. */
@@ -120,15 +126,27 @@ export interface TestClient {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const OPTIONS = ["era", "elicit", "respond", "caller", "capabilities", "info", "logLevel", "headers", "url"] as const;
+const OPTIONS = [
+  "era",
+  "elicit",
+  "respond",
+  "caller",
+  "tasks",
+  "capabilities",
+  "info",
+  "logLevel",
+  "headers",
+  "url",
+] as const;
 const MAX_PAGES = 1_000;
 
-function capabilitiesOf({ elicit, respond = {}, capabilities }: ConnectOptions): Record<string, unknown> {
+function capabilitiesOf({ elicit, respond = {}, tasks, capabilities }: ConnectOptions): Record<string, unknown> {
   const methods = Object.keys(respond);
   return {
     ...(elicit && { elicitation: { form: {}, url: {} } }),
     ...(methods.includes("sampling/createMessage") && { sampling: {} }),
     ...(methods.includes("roots/list") && { roots: {} }),
+    ...(tasks && { extensions: { [TASKS_EXTENSION]: {} } }),
     ...capabilities,
   };
 }
@@ -153,6 +171,7 @@ export async function connect(server: Fetchable, options: ConnectOptions = {}): 
     headers: options.headers ?? {},
     client: options.info ?? { name: "tenon-test", version: "1.0.0" },
     capabilities: capabilitiesOf(options),
+    followsTasks: options.tasks ?? false,
     logLevel: options.logLevel ?? "debug",
     fetchOptions: options.caller ? { caller: { scopes: [], claims: {}, ...options.caller } } : {},
     respond(method, params) {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Era, isRecord, ProtocolError } from "@tenon/core";
 import { LEGACY_REVISION, MODERN_REVISION } from "@tenon/core/internal";
 import type { FetchOptions } from "../http/http.ts";
@@ -10,12 +11,17 @@ export interface Introduction {
   readonly headers: Readonly<Record<string, string>>;
   readonly client: { readonly name: string; readonly version: string };
   readonly capabilities: Readonly<Record<string, unknown>>;
+  /** Calls that become tasks are followed to their result. */
+  readonly followsTasks: boolean;
   readonly logLevel: string;
   readonly fetchOptions: FetchOptions;
   /** Answers other requests of the server, such as sampling. */
   respond(method: string, params: Record<string, unknown>): unknown;
   onNotification(method: string, params: Record<string, unknown>): void;
 }
+
+/** Milliseconds between two looks at a task: in one process looking costs nothing. */
+const LOOK_MS = 10;
 
 export interface Sending {
   /** Cancels the request. */
@@ -103,15 +109,32 @@ export async function openModern(server: Fetchable, me: Introduction): Promise<L
     }
     throw noAnswer(method, response.status);
   }
+  async function answersTo(asked: Message, answers: Answerer): Promise<Record<string, unknown>> {
+    const inputResponses: Record<string, unknown> = {};
+    for (const [key, request] of isRecord(asked.inputRequests) ? Object.entries(asked.inputRequests) : []) {
+      inputResponses[key] = await respond(me, request, answers, key);
+    }
+    return inputResponses;
+  }
+  /** A task's result, as the call would have got it; what it asks meanwhile is answered. */
+  async function settle(taskId: unknown, answers: Answerer, sending: Sending): Promise<Message> {
+    for (;;) {
+      const task = await once("tasks/get", { taskId }, sending);
+      if (task.status === "completed" && isRecord(task.result)) return task.result;
+      if (task.status === "failed") throw rpcError(task.error);
+      if (task.status === "cancelled") throw new ProtocolError("The task was cancelled", { code: "cancelled" });
+      if (task.status === "input_required") {
+        await once("tasks/update", { taskId, inputResponses: await answersTo(task, answers) }, sending);
+      } else await sleep(LOOK_MS, undefined, sending.signal ? { signal: sending.signal } : {});
+    }
+  }
   return {
     era: "modern",
     server: await once("server/discover", {}, {}),
     async request(method, params, answers, sending = {}) {
       let result = await once(method, params, sending);
       while (result.resultType === "input_required") {
-        const asked = isRecord(result.inputRequests) ? Object.entries(result.inputRequests) : [];
-        const inputResponses: Record<string, unknown> = {};
-        for (const [key, request] of asked) inputResponses[key] = await respond(me, request, answers, key);
+        const inputResponses = await answersTo(result, answers);
         const { requestState } = result;
         result = await once(
           method,
@@ -119,7 +142,7 @@ export async function openModern(server: Fetchable, me: Introduction): Promise<L
           sending,
         );
       }
-      return result;
+      return result.resultType === "task" && me.followsTasks ? settle(result.taskId, answers, sending) : result;
     },
     close: async () => undefined,
   };

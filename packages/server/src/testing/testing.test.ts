@@ -1,3 +1,4 @@
+import { ProtocolError } from "@modelcontextprotocol/server";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createServer, multi, type TenonServer, ToolError } from "../index.ts";
@@ -136,5 +137,21 @@ describe("the test client on the modern era", () => {
   it("sends arguments as headers where the schema asks for it", async () => {
     await using client = await connect(desk());
     expect((await client.callTool("region", { region: "华东" })).text).toBe("=?base64?5Y2O5Lic?=");
+  });
+  it("follows tasks when it is told to, and answers what they ask", async () => {
+    const server = createServer({ name: "t", version: "1.0.0" });
+    server.tool("both", { task: "optional" }, async (_, ctx) => {
+      const sure = await ctx.elicit("Sure?", z.boolean());
+      return `${sure.action} ${ctx.task ? "task" : "call"}`;
+    });
+    server.tool("no", { task: "required" }, () => {
+      throw new ProtocolError(-32_600, "not so");
+    });
+    await using plain = await connect(server, { elicit: { "Sure?": true } });
+    expect((await plain.callTool("both")).text).toBe("accept call");
+    await using client = await connect(server, { tasks: true, elicit: { "Sure?": true } });
+    expect((await client.callTool("both")).text).toBe("accept task");
+    await expect(client.callTool("no")).rejects.toMatchObject({ data: { code: -32_600 } });
+    await server.close();
   });
 });

@@ -37,7 +37,6 @@ import { createWatch } from "./tail.ts";
 import { verifyTrail } from "./verify.ts";
 import { createWriter, goneWriters } from "./writer.ts";
 
-const SWEEP_EVERY_MS = 60_000;
 /** Open calls that are given up in one turn. */
 const SWEPT_AT_ONCE = 500;
 const PAGE = 100;
@@ -140,7 +139,7 @@ export function createAudit(table: AuditTable, { leases, leaseMs, signals }: Aud
     if (closing.signal.aborted) throw closed();
     const data = checkEntry(entry.callId, entry.data);
     // whoever comes by cleans up: no timer keeps a process alive for it
-    if (performance.now() - swept > SWEEP_EVERY_MS) await sweep();
+    if (performance.now() - swept > leaseMs) await sweep();
     const appended = await queue.add({ ...entry, data });
     if ("error" in appended) throw appended.error;
     return appended.record;

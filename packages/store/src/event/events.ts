@@ -16,8 +16,10 @@ export interface EventBus {
    */
   publish(topic: string, message: Json): Promise<void>;
   /**
+   * Listens until it is ended. Keeps no process alive by itself.
    * @param listener called in order; what it throws is reported and spoils nothing
-   * @param options.onGap called when messages may have been lost: look at everything once
+   * @param options.onGap called when messages may have been lost, also between subscribing and the first connection: look at
+   *   everything once
    * @returns ends it
    */
   subscribe(topic: string, listener: (message: Json) => void, options?: { readonly onGap?: () => void }): () => void;

@@ -271,7 +271,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
     async take(servers, holder) {
       if (servers.length === 0) return undefined;
       checkName("The holder of a task", holder);
-      await sweepIfLast(SWEEP_EVERY_MS);
+      await sweepIfLast(Math.min(SWEEP_EVERY_MS, leaseMs));
       if (!(await queue.worthALook(await side.db(), servers))) return undefined;
       return write(async (trx) => {
         for (;;) {

@@ -63,7 +63,8 @@ export interface TaskQuestion {
 
 /**
  * The right to run a task, held by one process until it lets go or falls silent. Everything written through it is refused with
- * a LeaseLostError once another process has taken the task over.
+ * a LeaseLostError once another process has taken the task over, and what is not a step also once the task has ended: the result
+ * of a step that was under way when its task was cancelled is still kept. Above 64 MiB it is refused with a ConfigError `too_large`.
  */
 export interface TaskRun {
   readonly task: TaskRecord;
@@ -117,7 +118,8 @@ export interface TaskStore {
   /**
    * Keeps the task and makes it due, both or neither.
    * @returns the task of an earlier call with the same `callKey`, if there is one
-   * @throws ConfigError `code: "call_key"` when the key was used with another digest
+   * @throws ConfigError `code: "call_key"` when the key was used with another digest, `"task"` for what cannot be kept,
+   *   `"too_large"` above 64 MiB; TasksFullError in memory when every place is taken by a task that has not ended
    */
   create(task: NewTask): Promise<TaskRecord>;
   /** Undefined when there is none, or its time is over and it has ended. */
@@ -137,7 +139,7 @@ export interface TaskStore {
   take(servers: readonly string[], holder: string): Promise<TaskRun | undefined>;
   /**
    * Calls `wake` when a task of one of these servers may have become due; it may be called for nothing, and a call may be lost
-   * (a connection broke), so look now and then all the same.
+   * (a connection broke, or another process on SQLite made it due), so look now and then all the same. Keeps no process alive.
    * @returns ends it
    */
   onDue(servers: readonly string[], wake: () => void): () => void;
