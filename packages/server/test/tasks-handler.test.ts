@@ -259,6 +259,17 @@ describe("the end of a task", () => {
     expect(await look(server, kept)).toMatchObject({ status: "completed", ttlMs: null });
   });
 
+  it("is not hindered by a handler that kept its process busy for longer than the lease lasts", async () => {
+    const server = make({ store: memory(100) }).tool("busy", { task: "optional" }, async (_, ctx) => {
+      effects.push("run");
+      for (const until = performance.now() + 350; performance.now() < until; );
+      await sleep(200);
+      return ctx.step("after", () => "done");
+    });
+    expect(said(await follow(server, (await begin(server, "busy")).taskId))).toBe("done");
+    expect(effects).toEqual(["run"]);
+  });
+
   it("comes when the tool's own time is over; without one a task may take longer than a call", async () => {
     const server = make({ timeoutMs: 30 })
       .tool("long", { task: "optional" }, async () => {

@@ -141,6 +141,29 @@ describe("a store that fails", () => {
     expect(said(await follow(server, taskId))).toBe("done");
   });
 
+  it("and does not renew the right to a task stops the run in time", async () => {
+    const stores = keep(openMemory({ leaseMs: 150 }));
+    let mute = true;
+    const tasks: TaskStore = {
+      ...stores.tasks,
+      async take(...given) {
+        const run = await stores.tasks.take(...given);
+        if (!run || !mute) return run;
+        mute = false;
+        return { ...run, renew: () => new Promise(() => undefined) };
+      },
+    };
+    const runs: string[] = [];
+    const server = make({ ...stores, tasks }).tool("wait", { task: "required" }, async (_, ctx) => {
+      runs.push("run");
+      if (runs.length > 1) return "done";
+      await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve(), { once: true }));
+      return "too late";
+    });
+    expect(said(await follow(server, (await begin(server, "wait")).taskId))).toBe("done");
+    expect(runs).toHaveLength(2);
+  });
+
   it("has an end for each of its operations", async () => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const one = { ...openMemory().tasks };
@@ -181,6 +204,36 @@ describe("a server that closes", () => {
     tool(two);
     const done = await follow(two, taskId);
     expect([said(done), effects]).toEqual(["two", ["first", "second"]]);
+  });
+
+  it("in the middle of ten thousand steps loses none and repeats none", async () => {
+    const stores = keep(openMemory());
+    const steps = 10_000;
+    let done = 0;
+    const batch = (server: TenonServer): TenonServer =>
+      server.tool("batch", { task: "required" }, async (_, ctx) => {
+        for (let i = 0; i < steps; i++) {
+          await ctx.step(`order ${i}`, () => {
+            done += 1;
+          });
+          if (i % 50 === 0) await new Promise((resolve) => setImmediate(resolve)); // as what works for real does
+          await ctx.progress(i + 1, steps);
+        }
+        return steps;
+      });
+    let server = batch(make(stores));
+    const { taskId } = await begin(server, "batch");
+    for (const stop of [2_000, 7_000]) {
+      while (done < stop) await sleep(1);
+      const before = server;
+      server = batch(make(stores));
+      await before.close();
+      expect(done).toBeLessThan(steps);
+      await look(server, taskId);
+    }
+    const task = await follow(server, taskId);
+    expect([said(task), done]).toEqual([String(steps), steps]);
+    expect(task._meta?.["dev.tenon/progress"]).toEqual({ progress: steps, total: steps });
   });
 
   it("on SQLite leaves them to the next process with the same file", async () => {

@@ -41,6 +41,7 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
   let stopped: StopReason | undefined;
   /** Until when the right surely lasts. */
   let held = performance.now() + store.leaseMs;
+  let renewing = false;
   let grace: NodeJS.Timeout | undefined;
   let look: NodeJS.Timeout | undefined;
   let leave: () => void = () => undefined;
@@ -58,13 +59,22 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
     controller.abort(reasonError(reason));
   }
   async function renew(): Promise<void> {
+    // a handler that kept the process busy for long may still have its right; a store that does not answer cannot say so
+    const isOver = (): boolean => performance.now() > held;
+    if (renewing) {
+      if (isOver()) stop("gone");
+      return;
+    }
+    renewing = true;
     const asked = performance.now();
-    if (asked > held) return stop("gone"); // by now another process may have it
     try {
       if (await run.renew()) held = asked + store.leaseMs;
       else stop("gone");
     } catch (error) {
       log("warning", "renewing a task's lease failed", { task: id, error });
+      if (isOver()) stop("gone"); // by now another process may have it
+    } finally {
+      renewing = false;
     }
   }
   /** Whether it is still to be done. The right itself is looked at when it is renewed. */
