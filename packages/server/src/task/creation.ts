@@ -25,7 +25,7 @@ export interface Beginning {
 }
 
 /** How an id of ours looks: 192 random bits. What does not look like one is not looked for. */
-export const TASK_ID = /^[A-Za-z0-9_-]{32}$/;
+export const TASK_ID = /^task_[A-Za-z0-9_-]{32}$/;
 
 /**
  * Makes calls of one key the same task: the caller's idempotency key, or the call whose handler made itself a task, so that its
