@@ -59,6 +59,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/store/sqlite SqliteFileOptions": (given) => openSqliteFile(":memory:", given),
   "@tenon/store/sqlite SqliteOptions": openSqlite,
   "@tenon/store/postgres PostgresOptions": openPostgres,
+  "@tenon/server AdminOptions": (given) => server().admin(given),
   "@tenon/server CacheHint": (given) => server().resource("a://b", { cache: given }, () => ""),
   "@tenon/server Extension": (given) => server().extension(given),
   "@tenon/server HttpOptions": (given) => serving({ http: given }),

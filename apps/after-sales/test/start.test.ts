@@ -105,6 +105,21 @@ describe("flags", () => {
     await expectRefusalOf(["chat", "stray"], [/too many arguments/]);
   });
 
+  it("with a database that is none or away, or too little about a server for others, end in one line", async () => {
+    const data = dataDirectory();
+    const away = "postgres://postgres@127.0.0.1:1/x";
+    const server = ["serve", "order", "--port", "0", "--data", data];
+    await expectRefusal([...server, "--database", away], "The database of --database cannot be reached");
+    await expectRefusal(["worker", "--data", data, "--database", away], "The database of --database cannot be reached");
+    await expectRefusal(
+      ["chat", "--all", "--data", data, "--database", "mysql://x"],
+      "expects an address like postgres:",
+    );
+    await expectRefusal([...server, "--database", away, "--schema", "a b"], "must be one word");
+    await expectRefusal([...server, "--host", "0.0.0.0"], "say with --allowed-host");
+    await expectRefusal([...server, "--tls-cert", "x"], "belong together");
+  });
+
   it("with a model that does not exist or has no key end in one line", async () => {
     const data = dataDirectory();
     await expectRefusal(

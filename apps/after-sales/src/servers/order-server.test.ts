@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createClient } from "@tenon/client";
 import { bearer } from "@tenon/client/auth";
 import { META } from "@tenon/core";
@@ -18,7 +19,8 @@ async function orderServer() {
     log: () => undefined,
   });
   const { url } = await server.listen({ port: 0 });
-  const client = createClient({ servers: { order: { url, auth: bearer(await tokenFor(dataDirectory, "order")) } } });
+  const token = await tokenFor(dataDirectory, "order");
+  const client = createClient({ servers: { order: { url, auth: bearer(token) } } });
   const database = new Database(join(dataDirectory, "orders.sqlite"), { timeout: 5_000 });
   onTestFinished(async () => {
     await client.close();
@@ -32,7 +34,7 @@ async function orderServer() {
     database
       .prepare<[], { order_id: string; amount: number }>("select order_id, amount from refunds order by order_id")
       .all();
-  return { client, database, batch, refunded };
+  return { client, database, batch, refunded, url, token };
 }
 
 describe("a batch", () => {
@@ -66,14 +68,35 @@ describe("a batch", () => {
     expect(structured).toMatchObject({ total: 2, amount: "799.00", skipped: [] });
   });
 
-  it("of nothing, or of more than 100 orders, is refused before anything is refunded", async () => {
-    const { batch, database, refunded } = await orderServer();
+  it("of nothing, or of more than 100 orders by a client without tasks, is refused before anything is refunded", async () => {
+    const { batch, database, refunded, url, token } = await orderServer();
     const ids = Array.from({ length: 101 }, (_, i) => `ORD-${1000 + i}`);
     for (const id of ids) database.prepare("insert into orders values (?, 'delivered', 1)").run(id);
-    for (const none of ["", " , ", [], ids, ids.join(",")]) expect((await batch(none)).isError).toBe(true);
+    for (const none of ["", " , ", []]) expect((await batch(none)).isError).toBe(true);
+    const official = new Client({ name: "official", version: "1.0.0" });
+    onTestFinished(() => official.close());
+    const requestInit = { headers: { authorization: `Bearer ${token}` } };
+    await official.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
+    for (const order_ids of [ids, ids.join(",")]) {
+      const answer = await official.callTool({ name: "batch_refund", arguments: { order_ids, reason: "r" } });
+      expect(answer.isError).toBe(true);
+    }
     expect(refunded()).toEqual([]);
     expect((await batch(ids.slice(1))).structured).toMatchObject({ total: 100, amount: "1.00" });
     expect(refunded()).toHaveLength(100);
+  });
+
+  it("of more than 100 orders is a task to a client that knows them, and more than 10,000 are refused", async () => {
+    const { batch, client, database, refunded } = await orderServer();
+    const ids = Array.from({ length: 101 }, (_, i) => `ORD-${1000 + i}`);
+    for (const id of ids) database.prepare("insert into orders values (?, 'delivered', 1)").run(id);
+    const began = await client.tasks.start("order", "batch_refund", { order_ids: ids.slice(1), reason: "r" });
+    expect(began.id).toBeUndefined(); // answered at once
+    const { structured } = await batch([...ids, "ORD-004"]);
+    expect(structured).toMatchObject({ total: 102, amount: "0.01", refunded: [{ orderId: "ORD-1000" }] });
+    expect(refunded()).toHaveLength(101);
+    const many = Array.from({ length: 10_001 }, (_, i) => `ORD-${20_000 + i}`);
+    expect((await batch(many.join(","))).isError).toBe(true);
   });
 
   it("said again with the same key has the same result", async () => {

@@ -9,6 +9,7 @@ import { checkAnswers, parseQuestions } from "../question/questions.ts";
 import type { CallDriver, Leg } from "../types/calls.ts";
 import type { ElicitationRequest } from "../types/questions.ts";
 import type { FollowOptions } from "../types/tasks.ts";
+import { Answers } from "./answers.ts";
 import { getTask, refusedWith, sendTask, type TaskTarget } from "./requests.ts";
 import { endingOf, isFinal, rawResultOf, taskInWords, type WireTask } from "./task.ts";
 
@@ -18,8 +19,6 @@ const SOON_MS = 100;
 const LEAST_MS = 100;
 const MOST_MS = 60_000;
 const USUAL_MS = 1_000;
-/** An answer whose question is still open after this long is sent again: a key is used once, so that does no harm. */
-const RESEND_MS = 10_000;
 /** Milliseconds for telling the server that nobody wants the task any more. */
 const CANCEL_MS = 2_000;
 const WAITS = { firstMs: 250, mostMs: 10_000 };
@@ -62,46 +61,6 @@ function aboutTask(error: unknown, taskId: string): unknown {
   });
   told.cause = error;
   return told;
-}
-
-/** What was asked and answered so far: keys are used once in the life of a task. */
-class Answers {
-  readonly #sent = new Map<string, object>();
-  readonly #seen = new Set<string>();
-  #rounds = 0;
-  #sentAt = 0;
-
-  /** The requests of a task that have no answer yet. */
-  open(task: WireTask): Record<string, unknown> {
-    return Object.fromEntries(Object.entries(task.inputRequests).filter(([key]) => !this.#sent.has(key)));
-  }
-
-  /** Notes that these were asked; false when it is once too often. */
-  ask(keys: readonly string[], maxRounds: number): boolean {
-    if (keys.every((key) => this.#seen.has(key))) return true;
-    for (const key of keys) this.#seen.add(key);
-    return ++this.#rounds <= maxRounds;
-  }
-
-  wasAsked(key: string): boolean {
-    return this.#seen.has(key);
-  }
-
-  note(answers: Readonly<Record<string, object>>): void {
-    for (const [key, answer] of Object.entries(answers)) this.#sent.set(key, answer);
-    this.#sentAt = performance.now();
-  }
-
-  /** What was sent, and its server still asks for after a while. */
-  overdue(task: WireTask): Record<string, object> {
-    if (performance.now() - this.#sentAt < RESEND_MS) return {};
-    const entries = Object.keys(task.inputRequests).flatMap((key) => {
-      const answer = this.#sent.get(key);
-      return answer === undefined ? [] : [[key, answer] as const];
-    });
-    if (entries.length > 0) this.#sentAt = performance.now();
-    return Object.fromEntries(entries);
-  }
 }
 
 /** Follows one task. Every wait of it ends with the signal of its call. */
