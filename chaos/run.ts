@@ -82,6 +82,12 @@ if (world === undefined) process.exit(await main());
 const stop = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop.abort());
 process.on("disconnect", () => stop.abort()); // nobody would read the outcome
-const outcome = await runOrdeal(JSON.parse(world) as WorldOptions, (line) => console.log(line), stop.signal); // runApart wrote it
+// runApart wrote it
+const outcome = await runOrdeal(JSON.parse(world) as WorldOptions, (line) => console.log(line), stop.signal).catch(
+  (error: unknown) => {
+    console.error(`chaos: ${stop.signal.aborted ? "stopped" : error instanceof Error ? error.message : String(error)}`);
+    process.exit(2);
+  },
+);
 await new Promise<void>((resolve) => process.send?.(outcome, () => resolve()));
 process.exit(0);

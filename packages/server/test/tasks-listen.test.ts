@@ -124,7 +124,7 @@ describe("subscriptions/listen with taskIds over HTTP", () => {
 
   it("acknowledges only what exists and belongs to the caller; of nothing at all it ends at once", async () => {
     const { taskId } = await begin(server, "ask", {}, { caller: caller("ann") });
-    const { messages } = await overSocket(url, listen({ taskIds: [taskId, "A".repeat(32), "x"] }));
+    const { messages } = await overSocket(url, listen({ taskIds: [taskId, `task_${"A".repeat(32)}`, "x"] }));
     expect(messages).toMatchObject([
       { method: "notifications/subscriptions/acknowledged", params: { notifications: {} } },
       { id: "s", result: { resultType: "complete" } },

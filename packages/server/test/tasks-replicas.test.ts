@@ -343,7 +343,7 @@ describe("a process without the tool", () => {
   it("leaves the task to those that have it, and counts nothing against it", async () => {
     const stores = keep(openMemory());
     const old = make(stores).tool("other", { task: "optional" }, () => "");
-    const id = "B".repeat(32);
+    const id = `task_${"B".repeat(32)}`;
     const { taskId } = await begin(old, "other", {}, { idempotencyKey: "k" });
     await follow(old, taskId);
     const [record] = await stores.tasks.list();

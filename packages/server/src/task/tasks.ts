@@ -57,7 +57,17 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
     return runner;
   }
   function startServing(): void {
-    if (!serving || !offered || started || closed || concurrency === 0) return;
+    if (!serving || !offered || started || closed) return;
+    if (concurrency === 0) {
+      // a worker of another process would not see them
+      if (!store.shared && runners.size === 0) {
+        service().log(
+          "warning",
+          "tasks wait: concurrency is 0, and the store is this process's memory, where no worker looks",
+        );
+      }
+      return;
+    }
     started = true;
     start(concurrency, false).catch((error: unknown) => service().log("error", "tasks are not run", { error }));
   }
