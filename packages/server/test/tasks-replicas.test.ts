@@ -11,7 +11,7 @@ import { onPostgres } from "../../store/test/postgres.ts";
 import { timelyTasks } from "../src/handler/within.ts";
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
 import { modern } from "./raw-requests.ts";
-import { begin, follow, look, said } from "./tasks.ts";
+import { begin, ended, follow, look, said } from "./tasks.ts";
 
 const servers: TenonServer[] = [];
 const opened: Stores[] = [];
@@ -340,6 +340,18 @@ describe("a server that closes", () => {
 });
 
 describe("a process without the tool", () => {
+  it("does its own tasks meanwhile, however many of others wait", async () => {
+    const stores = keep(openSqlite({ path: ":memory:" }));
+    const server = make(stores).tool("own", { task: "required" }, () => "done");
+    for (let i = 0; i < 40; i++) {
+      const id = `task_${String(i).padStart(32, "0")}`;
+      const about = { server: server.name, owner: "o", call: {}, ttlMs: null, pollIntervalMs: 1_000 };
+      await stores.tasks.create({ ...about, id, tool: "removed" });
+    }
+    const { taskId } = await begin(server, "own");
+    expect(said(await follow(server, taskId, ended, {}, 5_000))).toBe("done");
+    expect(logged.filter(({ message }) => message.includes("left to others"))).toHaveLength(1);
+  });
   it("leaves the task to those that have it, and counts nothing against it", async () => {
     const stores = keep(openMemory());
     const old = make(stores).tool("other", { task: "optional" }, () => "");

@@ -26,7 +26,7 @@ const MAX_ROUNDS = 1_000;
 /** Milliseconds before a task that failed is tried again; doubled each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-/** Milliseconds a task of an unknown tool is held. */
+/** Milliseconds before a task of an unknown tool is looked at again. */
 const STRANGE_MS = 2_000;
 /** Characters of a step's key, as stores keep it. */
 const MAX_STEP_NAME = 500;
@@ -38,6 +38,8 @@ export interface RunParts {
   readonly service: Service;
   readonly store: TaskStore;
   readonly defaults: TaskDefaults;
+  /** Tools this process was asked to run and does not offer: each is worth one line of the log. */
+  readonly strange: Set<string>;
 }
 
 /** Refuses before its effect a step that the store could not record after it. @throws ConfigError `code: "step_key"` */
@@ -109,16 +111,19 @@ class Run {
 
   /**
    * A process that was started before the tool was written, or after it was taken away, must not count as a failure of the task:
-   * holds it for a moment, so that it is not taken again and again, and hands it back.
+   * hands it back for a moment, so that it is not taken again and again. It takes no place meanwhile: there may be many of them.
    */
   async #leaveToOthers(): Promise<void> {
     const { id, tool } = this.#run.task;
-    this.#parts.service.log("warning", "a task is of a tool that this process does not offer; left to others", {
-      task: id,
-      tool,
-    });
-    await sleep(STRANGE_MS, undefined, { signal: this.#watch.signal }).catch(() => undefined); // stopped
-    await this.#release();
+    const { service, strange } = this.#parts;
+    if (!strange.has(tool)) {
+      strange.add(tool);
+      service.log("warning", "a task is of a tool that this process does not offer; left to others", {
+        task: id,
+        tool,
+      });
+    }
+    await this.#release(STRANGE_MS);
   }
 
   async #runTool(service: Service, tool: CompiledTool): Promise<void> {
@@ -311,9 +316,9 @@ class Run {
     }
   }
 
-  async #release(): Promise<void> {
+  async #release(delayMs = 0): Promise<void> {
     // the lease lapses anyway, so a store that cannot be reached does no more than delay the next run
-    await this.#run.release().catch((error: unknown) => {
+    await this.#run.release(delayMs).catch((error: unknown) => {
       this.#parts.service.log("warning", "handing a task back failed", { task: this.#run.task.id, error });
     });
   }

@@ -263,8 +263,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         const fruitless = fruitlessAfter(entry.fruitless, progressed());
         requeue(delayMs, fruitless, statusMessage === undefined ? {} : { statusMessage });
       },
-      async release() {
-        requeue(0, progressed() ? 0 : entry.fruitless, {});
+      async release(delayMs = 0) {
+        requeue(delayMs, progressed() ? 0 : entry.fruitless, {});
       },
     };
   }
