@@ -144,6 +144,32 @@ describe("subscriptions/listen with taskIds over HTTP", () => {
     }
   });
 
+  it("is bounded also where many are opened at once", async () => {
+    const flooded = createServer({ name: "flooded", version: "1.0.0", logSink: () => undefined });
+    flooded.tool("ask", { task: "optional" }, (_, ctx) =>
+      ctx.elicit("Sure?", z.boolean()).then(({ action }) => action),
+    );
+    const { taskId } = await begin(flooded, "ask");
+    const raw = listen({ taskIds: [taskId] });
+    const responses = await Promise.all(
+      Array.from({ length: 1_100 }, () =>
+        flooded.fetch(
+          new Request("http://127.0.0.1/mcp", { method: "POST", headers: raw.headers ?? {}, body: String(raw.body) }),
+        ),
+      ),
+    );
+    const streams = responses.filter(({ headers }) => headers.get("content-type")?.startsWith("text/event-stream"));
+    expect(streams).toHaveLength(1_024);
+    await streams[0]?.body?.cancel();
+    const more = new Request("http://127.0.0.1/mcp", {
+      method: "POST",
+      headers: raw.headers ?? {},
+      body: String(raw.body),
+    });
+    expect((await flooded.fetch(more)).headers.get("content-type")).toContain("text/event-stream");
+    await flooded.close();
+  });
+
   it("ends with the server", async () => {
     const own = createServer({ name: "own", version: "1.0.0", logSink: () => undefined }).tool(
       "wait",

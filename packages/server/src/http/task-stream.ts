@@ -9,7 +9,7 @@ const MAX_WAITING = 1_000;
 
 /** The protocol layer knows no tasks: adds them to its streams of `subscriptions/listen`. */
 export interface TaskStreams {
-  /** How many tell of tasks alone: the protocol layer does not count these. */
+  /** How many tell of tasks alone, or may: the protocol layer does not count these. */
   readonly alone: number;
   /**
    * @param response the protocol layer's stream for the same request
@@ -45,10 +45,17 @@ export function withTaskIds(params: unknown, ids: readonly string[]): Record<str
 
 export function createTaskStreams(): TaskStreams {
   const alone = new Set<() => void>();
+  /** Streams whose acknowledgement did not come yet. */
+  let opening = 0;
 
   function add(response: Response, feed: TaskFeed, id: string | number): Response {
     const reader = response.body?.getReader();
     if (!reader) return response;
+    opening += 1;
+    let known = (): void => {
+      opening -= 1;
+      known = () => undefined;
+    };
     const decoder = new TextDecoder();
     const encoder = new TextEncoder();
     let buffered = "";
@@ -77,6 +84,7 @@ export function createTaskStreams(): TaskStreams {
           if (message?.method === "notifications/subscriptions/acknowledged") {
             const params = withTaskIds(message.params, feed.ids);
             tasksAlone = feed.ids.length > 0 && Object.keys(params.notifications as object).length === 1; // made a record above
+            if (!tasksAlone) known();
             write(eventOf({ ...message, params }));
             stop = feed.start((task) => {
               if ((controller.desiredSize ?? 0) > -MAX_WAITING) write(eventOf(taskNotification(task, id)));
@@ -103,10 +111,12 @@ export function createTaskStreams(): TaskStreams {
           if (!tasksAlone) return end();
           // nothing else was asked for, so for the protocol layer it is over
           alone.add(end);
+          known();
           keepAlive = setInterval(() => write(": keepalive\n\n"), KEEP_ALIVE_MS);
           keepAlive.unref();
         };
         const tidy = (): void => {
+          known();
           stop();
           clearInterval(keepAlive);
           alone.delete(end);
@@ -130,7 +140,7 @@ export function createTaskStreams(): TaskStreams {
 
   return {
     get alone() {
-      return alone.size;
+      return alone.size + opening;
     },
     add,
     close() {
