@@ -206,6 +206,27 @@ describe("a call that becomes a task", () => {
   });
 });
 
+it("a server that says to come back at once, each time, is not asked without a pause", async () => {
+  const stub = await start(
+    stubHttp({
+      capabilities: { tools: {}, extensions: { "io.modelcontextprotocol/tasks": {} } },
+      onCall: () => ({
+        resultType: "task",
+        taskId: "t1",
+        status: "working",
+        ttlMs: null,
+        createdAt: "",
+        lastUpdatedAt: "",
+      }),
+      on: { "tasks/get": (_, reply) => reply.http(429, { "retry-after": "0" }) },
+    }),
+  );
+  const client = connect({ s: stub.config });
+  const following = client.callTool("s", "t", {}, { task: { outageMs: 600 } });
+  await expect(following).rejects.toMatchObject({ maybeExecuted: true });
+  expect(stub.count("tasks/get")).toBeLessThanOrEqual(14); // each look is sent twice
+});
+
 describe("layers around a call that becomes a task", () => {
   it("see one call, and its result at the end", async () => {
     const trace: string[] = [];
