@@ -1,6 +1,13 @@
 /** The desk's agent as a process of its own that is told what to do over IPC. Started by the chaos harness. */
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { openQuestions, type Question, type RunnableAgent, resolveModel, runInteractive } from "@tenon/agent";
+import {
+  type InteractiveResult,
+  openQuestions,
+  type Question,
+  type RunnableAgent,
+  resolveModel,
+  runInteractive,
+} from "@tenon/agent";
 import { createClient, renderText, type ToolCallOutcome } from "@tenon/client";
 import { bearer } from "@tenon/client/auth";
 import { isRecord, META, serializeError } from "@tenon/core";
@@ -97,14 +104,11 @@ function toldIn(message: BaseMessage): Told {
   return { ...common, kind: "human" };
 }
 
+const doneOf = ({ status, values }: InteractiveResult) => ({ status, told: messagesIn(values).map(toldIn) });
+
 async function turn(agent: RunnableAgent, { thread, message, plan }: Extract<Request, { do: "turn" }>) {
-  const state = await agent.getState({ configurable: { thread_id: thread } });
-  // whoever had this turn before may have sent it
-  const unsent = message && !messagesIn(state.values).some(({ id }) => id === message.id) ? message : undefined;
-  const result = await runInteractive(
-    agent,
-    unsent && { messages: [new HumanMessage({ id: unsent.id, content: unsent.text })] },
-    {
+  const go = (input: Parameters<typeof runInteractive>[1]) =>
+    runInteractive(agent, input, {
       threadId: thread,
       context: user,
       leases: threads.leases,
@@ -118,9 +122,11 @@ async function turn(agent: RunnableAgent, { thread, message, plan }: Extract<Req
         send({ event: "asked", thread, asked, answered: !leave });
         return leave ? undefined : answer(question, plan);
       },
-    },
-  );
-  return { status: result.status, told: messagesIn(result.values).map(toldIn) };
+    });
+  // whoever had this turn before may have sent the message, and even now its last words may be on their way
+  const before = await go(undefined);
+  if (!message || messagesIn(before.values).some(({ id }) => id === message.id)) return doneOf(before);
+  return doneOf(await go({ messages: [new HumanMessage({ id: message.id, content: message.text })] }));
 }
 
 async function task({ thread, orders, tag, task: known }: Extract<Request, { do: "task" }>) {

@@ -22,7 +22,7 @@ export interface Breakable {
   readonly processes: readonly string[];
   /** Proxies whose connections are cut. */
   readonly relays: readonly string[];
-  /** Processes with a clock of their own, and how far each may jump ahead, in milliseconds. */
+  /** Processes with a clock of their own, and by how many milliseconds each may be wrong. */
   readonly clocks: ReadonlyMap<string, number>;
   /** How often each kind comes; kinds that the machine cannot do are left out. */
   readonly weights: Readonly<Partial<Record<FaultKind, number>>>;
@@ -33,7 +33,7 @@ const FIRST_MS = 1_500;
 const GAP_MS = [700, 2_100] as const;
 const HOUR_MS = 3_600_000;
 /** A few seconds are a drift; minutes end tokens; more than an hour ends states and everything that is kept for an hour. */
-const JUMPS_MS = [-2 * HOUR_MS, -5 * 60_000, -3_000, 20_000, 16 * 60_000, 2 * HOUR_MS];
+const JUMPS_MS = [-2 * HOUR_MS, -5 * 60_000, -3_000, 3_000, 20_000, 16 * 60_000, 2 * HOUR_MS];
 
 /** All faults of a run: the same for the same seed, whatever the processes do meanwhile. */
 export function scheduleFaults(
@@ -50,8 +50,8 @@ export function scheduleFaults(
       case "cut":
         return { atMs, kind, target: random.pick(relays), moment: random.pick(["now", "answer"]) };
       case "clock": {
-        const [target, aheadMs] = random.pick([...clocks]);
-        const jumpMs = random.pick(JUMPS_MS.filter((ms) => ms <= aheadMs));
+        const [target, mostMs] = random.pick([...clocks]);
+        const jumpMs = random.pick(JUMPS_MS.filter((ms) => Math.abs(ms) <= mostMs));
         return { atMs, kind, target, jumpMs, forMs: random.between(800, 3_000) };
       }
       case "disk":

@@ -21,12 +21,12 @@ describe("the faults of a run", () => {
     expect(faults.filter(({ kind }) => kind === "kill").length).toBeGreaterThan(50);
     expect(faults.every(({ atMs }) => atMs < 120_000)).toBe(true);
   });
-  it("let no clock jump further ahead than it may", () => {
+  it("let no clock be more wrong than it may", () => {
     const jumps = scheduleFaults(createRandom(4), 2_000, breakable).flatMap((fault) =>
       fault.kind === "clock" ? [fault.jumpMs] : [],
     );
     expect(Math.max(...jumps)).toBe(20_000);
-    expect(Math.min(...jumps)).toBe(-2 * 3_600_000);
+    expect(Math.min(...jumps)).toBe(-3_000);
   });
   it("leave out what the machine cannot do", () => {
     const { disk: _, ...weights } = breakable.weights;
