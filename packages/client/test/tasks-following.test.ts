@@ -88,6 +88,13 @@ describe("a call that becomes a task", () => {
     });
   });
 
+  it("that wants to ask where nobody can be asked says what to set, as a call does", async () => {
+    const failed = connect(s()).callTool("s", "work", { fail: "capability" });
+    await expect(failed).rejects.toMatchObject({
+      message: expect.stringMatching(/This needs somebody to ask \(JSON-RPC -32021\) .* set `elicitation`/),
+    });
+  });
+
   it("that somebody else cancels is an error of its own", async () => {
     const client = connect(s());
     const call = client.callTool("s", "work", { ms: 5_000 });

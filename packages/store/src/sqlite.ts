@@ -116,7 +116,7 @@ function connect(path: string): Attach {
  * (WAL, `synchronous = FULL`). Whatever one process opens on the same file shares one connection.
  * @throws ConfigError for an unknown option, a missing path or a time that is not positive
  * @example
- * await using stores = openSqlite({ path: "data/tenon.db" });
+ * await using stores = openSqlite({ path: "data/tenon.sqlite" });
  * const server = createServer({ name: "orders", version: "1.0.0", store: stores });
  */
 export function openSqlite(options: SqliteOptions): Stores {

@@ -140,7 +140,7 @@ class Run {
     try {
       lifespan = await service.lifespan();
     } catch (error) {
-      return this.#again(describeFailure(service, exchange, this.#what, error), MAX_FRUITLESS);
+      return this.#again(this.#described(service, exchange, error), MAX_FRUITLESS);
     }
     const { journal, rounds } = roundOf(run, call);
     const progress = createTaskProgress(run, (error) => {
@@ -246,6 +246,13 @@ class Run {
     return toJson({ resultType: "complete", ...failedCall(text, data) });
   }
 
+  /** What the caller reads of a failure; the line in the log says of which task it is. */
+  #described(service: Service, exchange: Exchange, error: unknown): string {
+    const { id } = this.#run.task;
+    const log: Service["log"] = (level, message, details) => service.log(level, message, { task: id, ...details });
+    return describeFailure({ log, exposeErrors: service.exposeErrors }, exchange, this.#what, error);
+  }
+
   async #failedBy(service: Service, exchange: Exchange, error: unknown): Promise<void> {
     if (error instanceof ProtocolError) {
       const { code, message } = error;
@@ -256,7 +263,7 @@ class Run {
         error: { code, message, ...(data !== undefined && { data }) },
       });
     }
-    const text = describeFailure(service, exchange, this.#what, error);
+    const text = this.#described(service, exchange, error);
     if (error instanceof ToolError) {
       return this.#finish({
         status: "completed",
@@ -285,9 +292,9 @@ class Run {
 
   /** Lets it be tried again after a growing pause, unless it was tried often enough. */
   async #again(text: string, attempts: number): Promise<void> {
-    const spent = (this.#fruitful ? 0 : this.#run.task.fruitless) + 1;
+    const spent = this.#fruitful ? 0 : this.#run.task.fruitless + 1;
     if (spent >= attempts) return this.#giveUp(text);
-    const whole = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (spent - 1));
+    const whole = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, spent - 1));
     const pauseMs = Math.round(whole * (0.5 + Math.random() / 2)); // not all at once, when they failed together
     await this.#run.again(pauseMs, `${text}; attempt ${spent + 1} of ${attempts} in ${(pauseMs / 1_000).toFixed(1)} s`);
   }
