@@ -63,8 +63,8 @@ async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
     );
     const { rows } = await sql<{ name: string }>`select name from ${table}`.execute(trx);
     const done = new Set(rows.map((row) => row.name));
-    for (const { name, statements } of migrations) {
-      if (done.has(name)) continue;
+    for (const { name, only, statements } of migrations) {
+      if (only !== undefined || done.has(name)) continue;
       for (const statement of statements(trx.schema.withSchema(schema))) await trx.executeQuery(statement);
       await sql`insert into ${table} (name) values (${name})`.execute(trx);
     }
@@ -137,6 +137,7 @@ function connect(options: PostgresOptions): Connected {
     },
     clock: () => CLOCK,
     moment: () => MOMENT,
+    wall: () => MOMENT,
     lockRows: true,
     async lock(trx, name) {
       // the database has one room for all locks: the schema keeps its own apart
