@@ -1,6 +1,7 @@
 import { type Json, TenonError } from "@tenon/core";
 import type { Signal, Signals } from "../event/signals.ts";
 import { endOf, nextFence } from "../lease/leases.ts";
+import { createMemoryClock } from "../lease/memory-clock.ts";
 import {
   type Asked,
   allAnswered,
@@ -111,7 +112,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
   const entries = new Map<string, Entry>();
   const byCallKey = new Map<string, Entry>();
   let bytes = 0;
-  let swept = Date.now();
+  const clock = createMemoryClock();
+  let swept = clock();
   const wakes = createWakes(signals);
 
   const tellChange = ({ id }: Entry): Signal => ({ topic: changeTopic(id), message: id });
@@ -130,7 +132,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
 
   function find(id: string): Entry | undefined {
     const entry = entries.get(id);
-    return entry && !gone(entry, Date.now()) ? entry : undefined;
+    return entry && !gone(entry, clock()) ? entry : undefined;
   }
 
   /** Changes what a client can see. */
@@ -140,7 +142,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
   }
 
   function sweep(): { requeued: number; ended: number; deleted: number } {
-    const now = Date.now();
+    const now = clock();
     swept = now;
     const counts = { requeued: 0, ended: 0, deleted: 0 };
     for (const entry of entries.values()) {
@@ -170,7 +172,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     const full = (): boolean => entries.size + tasks > limits.maxTasks || bytes + more > limits.maxBytes;
     if (!full()) return;
     sweep();
-    const now = Date.now();
+    const now = clock();
     for (const entry of entries.values()) {
       if (!full()) return;
       if (hasEnded(entry.status) && !isRunning(entry, now)) drop(entry);
@@ -201,7 +203,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       const working = held()?.status === "working";
       if (held()) end();
       if (!working) return;
-      Object.assign(entry, { dueAt: endOf(Date.now(), delayMs), fruitless });
+      Object.assign(entry, { dueAt: endOf(clock(), delayMs), fruitless });
       if (Object.keys(values).length > 0) change(entry, values);
       wakes.later(delayMs, tellDue(entry));
     };
@@ -215,7 +217,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       async renew() {
         const found = held();
         if (found?.status !== "working") return false;
-        found.leaseUntil = endOf(Date.now(), leaseMs);
+        found.leaseUntil = endOf(clock(), leaseMs);
         return true;
       },
       async record(step, result) {
@@ -244,7 +246,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         const status = due ? "working" : "input_required";
         change(
           found,
-          { status, asked: structuredClone(asked), usedKeys: used, journal: text, fruitless: 0, dueAt: Date.now() },
+          { status, asked: structuredClone(asked), usedKeys: used, journal: text, fruitless: 0, dueAt: clock() },
           due,
         );
       },
@@ -277,7 +279,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     leaseMs,
     async create(task) {
       checkTask(task);
-      const now = Date.now();
+      const now = clock();
+      const at = Date.now();
       const { callKey } = task;
       const same = callKey ? byCallKey.get(callKey.key) : entries.get(task.id);
       if (same && !gone(same, now)) {
@@ -296,12 +299,12 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         call,
         ttlMs: task.ttlMs,
         pollIntervalMs: task.pollIntervalMs,
-        createdAt: now,
+        createdAt: at,
         expiresAt: task.ttlMs === null ? Number.POSITIVE_INFINITY : endOf(now, task.ttlMs),
         status: "working",
         statusMessage: undefined,
         progress: undefined,
-        updatedAt: now,
+        updatedAt: at,
         asked: undefined,
         askedBytes: 0,
         usedKeys: [],
@@ -340,7 +343,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       weigh(entry, askedBytes - entry.askedBytes);
       entry.askedBytes = askedBytes;
       const due = allAnswered(asked);
-      change(entry, { asked: structuredClone(asked), ...(due && { status: "working", dueAt: Date.now() }) }, due);
+      change(entry, { asked: structuredClone(asked), ...(due && { status: "working", dueAt: clock() }) }, due);
       return true;
     },
     async cancel(id) {
@@ -351,7 +354,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     },
     async take(servers, holder) {
       checkName("The holder of a task", holder);
-      const now = Date.now();
+      const now = clock();
       if (now - swept > SWEEP_EVERY_MS) sweep();
       let next: Entry | undefined;
       for (const entry of entries.values()) {
@@ -374,7 +377,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     onDue: (servers, wake) => wakes.listen(servers.map(dueTopic), wake),
     onChange: (id, changed) => wakes.listen([changeTopic(id)], changed),
     async list(filter = {}) {
-      const now = Date.now();
+      const now = clock();
       const { server, status, dead, limit = 100 } = filter;
       return [...entries.values()]
         .filter(
@@ -390,7 +393,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         .map(recordOf);
     },
     async count(server) {
-      const now = Date.now();
+      const now = clock();
       const counts = { working: 0, input_required: 0, completed: 0, failed: 0, cancelled: 0 };
       for (const entry of entries.values()) {
         if (!gone(entry, now) && (server === undefined || entry.server === server)) counts[entry.status] += 1;
@@ -402,7 +405,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       if (!entry?.dead || entry.status !== "failed") return false;
       change(
         entry,
-        { status: "working", dead: false, fruitless: 0, error: undefined, statusMessage: undefined, dueAt: Date.now() },
+        { status: "working", dead: false, fruitless: 0, error: undefined, statusMessage: undefined, dueAt: clock() },
         true,
       );
       return true;

@@ -26,7 +26,7 @@ export interface NewTask {
   readonly pollIntervalMs: number;
 }
 
-/** A task as it is kept. Times are milliseconds since 1970, by the store's clock. */
+/** A task as it is kept. Times are milliseconds since 1970: the time of day, the database's on Postgres. */
 export interface TaskRecord extends Omit<NewTask, "callKey"> {
   readonly status: TaskStatus;
   /** For people: what it is doing. */
