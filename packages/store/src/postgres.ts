@@ -96,6 +96,15 @@ function connect(options: PostgresOptions): Connected {
       code: "no_url",
     });
   }
+  const [, protocol = "postgres"] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url) ?? [];
+  if (!/^(postgres(ql)?|socket)$/i.test(protocol)) {
+    throw new ConfigError(
+      `openPostgres: an address of Postgres begins with postgres://, this one with ${protocol}://`,
+      {
+        code: "database_address",
+      },
+    );
+  }
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new ConfigError(`openPostgres: schema "${schema}" must be one word of a-z 0-9 _`, { code: "schema_name" });
   }

@@ -139,7 +139,7 @@ function connect(path: string): Attach {
  * @throws ConfigError for an unknown option, a missing path or a time that is not positive; StorageError for a file that cannot be
  *   written to or a full disk, also by all that its stores do later
  * @example
- * await using stores = openSqlite({ path: "data/tenon.db" });
+ * await using stores = openSqlite({ path: "data/tenon.sqlite" });
  * const server = createServer({ name: "orders", version: "1.0.0", store: stores });
  */
 export function openSqlite(options: SqliteOptions): Stores {

@@ -29,7 +29,8 @@ export function createMemoryLeases(): LeaseStore {
       const now = clock();
       if (now - swept >= SWEEP_EVERY_MS) sweep(now);
       const before = leases.get(name);
-      const fence = nextFence(before, now);
+      // one that was let go is free also by a clock that went back since
+      const fence = nextFence(before?.holder === "" ? { ...before, expiresAt: 0 } : before, now);
       if (before && fence === undefined) return { state: "taken", lease: before };
       const lease = { name, holder, fence: fence ?? now, expiresAt: endOf(now, ttlMs) };
       leases.set(name, lease);

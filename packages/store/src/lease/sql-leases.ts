@@ -23,7 +23,10 @@ export async function takeLease(
       conflict
         .column("name")
         .doUpdateSet({ holder, fence, expires_at })
-        .where("tenon_leases.expires_at", "<=", side.clock()),
+        // one that was let go is free also by a clock that went back since
+        .where(({ or, eb }) =>
+          or([eb("tenon_leases.holder", "=", ""), eb("tenon_leases.expires_at", "<=", side.clock())]),
+        ),
     )
     .returning(["fence", "expires_at"])
     .executeTakeFirst();

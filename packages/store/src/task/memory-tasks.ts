@@ -59,6 +59,8 @@ interface Entry {
   progress: string | undefined;
   updatedAt: number;
   asked: Asked | undefined;
+  /** What its questions and the answers to them weigh. */
+  askedBytes: number;
   usedKeys: readonly string[];
   journal: string | undefined;
   result: string | undefined;
@@ -166,8 +168,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     return counts;
   }
 
-  function makeRoom(more: number): void {
-    const full = (): boolean => entries.size >= limits.maxTasks || bytes + more > limits.maxBytes;
+  function makeRoom(more: number, tasks: number): void {
+    const full = (): boolean => entries.size + tasks > limits.maxTasks || bytes + more > limits.maxBytes;
     if (!full()) return;
     sweep();
     const now = clock();
@@ -235,9 +237,10 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       async ask(questions, journal) {
         const text = pack("The journal of a task", journal);
         const { asked, used } = openQuestions(questions, entry.usedKeys);
-        pack("The questions of a task", asked);
+        const askedBytes = pack("The questions of a task", asked).length;
         const found = mine();
-        weigh(found, text.length - (found.journal?.length ?? 0));
+        weigh(found, text.length - (found.journal?.length ?? 0) + askedBytes - found.askedBytes);
+        found.askedBytes = askedBytes;
         end();
         const due = allAnswered(asked);
         const status = due ? "working" : "input_required";
@@ -265,8 +268,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         const fruitless = fruitlessAfter(entry.fruitless, progressed());
         requeue(delayMs, fruitless, statusMessage === undefined ? {} : { statusMessage });
       },
-      async release() {
-        requeue(0, progressed() ? 0 : entry.fruitless, {});
+      async release(delayMs = 0) {
+        requeue(delayMs, progressed() ? 0 : entry.fruitless, {});
       },
     };
   }
@@ -285,7 +288,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         return recordOf(same);
       }
       const call = pack("The call of a task", task.call);
-      makeRoom(call.length);
+      makeRoom(call.length, 1);
       if (same) drop(same);
       const entry: Entry = {
         id: task.id,
@@ -303,6 +306,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         progress: undefined,
         updatedAt: at,
         asked: undefined,
+        askedBytes: 0,
         usedKeys: [],
         journal: undefined,
         result: undefined,
@@ -333,6 +337,11 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       pack("The answers to a task", answers);
       const asked = takeAnswers(entry.asked, answers);
       if (!asked) return false;
+      const askedBytes = pack("The answers to a task", asked).length;
+      makeRoom(askedBytes - entry.askedBytes, 0);
+      if (find(id)?.status !== "input_required") return false; // its time was over
+      weigh(entry, askedBytes - entry.askedBytes);
+      entry.askedBytes = askedBytes;
       const due = allAnswered(asked);
       change(entry, { asked: structuredClone(asked), ...(due && { status: "working", dueAt: clock() }) }, due);
       return true;

@@ -254,6 +254,6 @@ export function createSqlRun(
       }, TWICE_IS_ONCE);
     },
     again: (delayMs, statusMessage) => requeue(delayMs, true, statusMessage),
-    release: () => requeue(0, false),
+    release: (delayMs = 0) => requeue(delayMs, false),
   };
 }

@@ -92,8 +92,11 @@ export interface TaskRun {
   finish(end: TaskEnd): Promise<void>;
   /** Ends the run and makes the task due again in `delayMs`; counted in `fruitless`. Does nothing when the right is lost. */
   again(delayMs: number, statusMessage?: string): Promise<void>;
-  /** Ends the run: the task is due again at once, and nothing is counted (a process that stops). */
-  release(): Promise<void>;
+  /**
+   * Ends the run: the task is due again, and nothing is counted (a process that stops, or that has not what the task needs).
+   * @param delayMs milliseconds until then. Default 0: at once
+   */
+  release(delayMs?: number): Promise<void>;
 }
 
 /** Which tasks to look for. */
