@@ -7,6 +7,7 @@ import { createAudit } from "./audit/audit-store.ts";
 import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createEventBus } from "./event/bus.ts";
 import { createLocalSignals } from "./event/signals.ts";
+import { createMemoryClock } from "./lease/memory-clock.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
 import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
@@ -96,7 +97,7 @@ function open(path: string, ended: () => void): Attach {
       statements: statements(db.schema).map((statement) => statement.sql),
     }));
     bringUpToDate(database, history);
-    clock = openMachineClock(database);
+    clock = path === ":memory:" ? createMemoryClock() : openMachineClock(database);
   } catch (error) {
     database.close();
     throw toStorageError(error) ?? error;
