@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
+import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { type Json, serializeError, TenonError } from "@tenon/core";
 import { toJson } from "@tenon/core/internal";
+import { StorageError } from "@tenon/store";
 import type { LogLevel, ServerLog } from "./log.ts";
 
 /**
@@ -77,4 +79,19 @@ export function errorData(log: ServerLog, what: string, data: unknown): Json | u
     log("error", `${what} failed with data that cannot be sent; it went out without`, { error });
     return undefined;
   }
+}
+
+/**
+ * What failed before a request had any effect: where the store cannot be written to the caller is told so, and that it did nothing
+ * (-32603, `data.reason` `disk_full` or `read_only`).
+ * @returns any other failure as it is
+ */
+export function refusedByStore(log: ServerLog, what: string, error: unknown): unknown {
+  if (!(error instanceof StorageError)) return error;
+  log("error", `${what} was refused: the store cannot be written to`, { error });
+  const text =
+    error.code === "disk_full"
+      ? "The server's disk is full: this request did nothing. Send it again, unchanged, when there is room"
+      : "The server cannot write to its store: this request did nothing. Send it again, unchanged, when it can";
+  return new ProtocolError(ProtocolErrorCode.InternalError, text, { reason: error.code });
 }

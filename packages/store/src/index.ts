@@ -29,6 +29,7 @@ export {
   LeaseLostError,
   type OutcomeStore,
 } from "./outcome/outcomes.ts";
+export { StorageError } from "./sql/storage-error.ts";
 export { openMemory, type Stores, type Swept } from "./stores.ts";
 export { TasksFullError } from "./task/memory-tasks.ts";
 export type {

@@ -2,11 +2,12 @@ import { statSync } from "node:fs";
 import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
-import { CompiledQuery, type Dialect, type Driver, Kysely, SqliteDialect, sql } from "kysely";
+import { CompiledQuery, type DatabaseConnection, type Dialect, type Driver, Kysely, SqliteDialect, sql } from "kysely";
 import { createAudit } from "./audit/audit-store.ts";
 import { createSqlAuditTable } from "./audit/sql-audit.ts";
 import { createEventBus } from "./event/bus.ts";
 import { createLocalSignals } from "./event/signals.ts";
+import { createMemoryClock } from "./lease/memory-clock.ts";
 import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
 import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
@@ -15,11 +16,13 @@ import { openMachineClock } from "./sql/machine-clock.ts";
 import { migrations } from "./sql/migrations/index.ts";
 import type { SqlSide, Tables } from "./sql/side.ts";
 import { bringUpToDate, makeFile, openSqliteFile } from "./sql/sqlite-file.ts";
+import { toStorageError } from "./sql/storage-error.ts";
 import { bundle, type Stores } from "./stores.ts";
 import { createTableQueue } from "./task/queue.ts";
 import { createSqlTasks } from "./task/sql-tasks.ts";
 
 export { openSqliteFile, type SqliteFileOptions, type SqliteStep } from "./sql/sqlite-file.ts";
+export { toStorageError } from "./sql/storage-error.ts";
 
 /** Where the stores of one machine are kept. */
 export interface SqliteOptions {
@@ -29,10 +32,24 @@ export interface SqliteOptions {
   leaseMs?: number;
 }
 
+/** What cannot be written fails with the error of the store. */
+function tellingWhy(connection: DatabaseConnection): DatabaseConnection {
+  return {
+    async executeQuery(query) {
+      try {
+        return await connection.executeQuery(query);
+      } catch (error) {
+        throw toStorageError(error) ?? error;
+      }
+    },
+    streamQuery: (...given) => connection.streamQuery(...given),
+  };
+}
+
 /**
  * Kysely's SQLite dialect with write transactions that lock at once: a deferred one that reads and then writes fails with
  * SQLITE_BUSY_SNAPSHOT as soon as another process wrote in between, and no waiting helps it. Where SQLite has rolled back by itself,
- * as it does when the disk is full, the failure that made it do so is the one that is thrown.
+ * as it does when the disk is full, the failure that made it do so is the one that is thrown, as a {@link StorageError}.
  */
 function immediate(database: Database.Database): Dialect {
   const dialect = new SqliteDialect({ database });
@@ -42,6 +59,8 @@ function immediate(database: Database.Database): Dialect {
     createQueryCompiler: () => dialect.createQueryCompiler(),
     createDriver: () => {
       const driver: Driver = dialect.createDriver();
+      const acquire = driver.acquireConnection.bind(driver);
+      driver.acquireConnection = async () => tellingWhy(await acquire());
       driver.beginTransaction = async (connection) => {
         await connection.executeQuery(CompiledQuery.raw("begin immediate"));
       };
@@ -78,10 +97,10 @@ function open(path: string, ended: () => void): Attach {
       statements: statements(db.schema).map((statement) => statement.sql),
     }));
     bringUpToDate(database, history);
-    clock = openMachineClock(database);
+    clock = path === ":memory:" ? createMemoryClock() : openMachineClock(database);
   } catch (error) {
     database.close();
-    throw error;
+    throw toStorageError(error) ?? error;
   }
   const signals = createLocalSignals();
   return shareSide(path, {
@@ -118,7 +137,8 @@ function connect(path: string): Attach {
 /**
  * All stores in one SQLite file, for the processes of one machine. Every write is on the disk before it is answered
  * (WAL, `synchronous = FULL`). Whatever one process opens on the same file shares one connection.
- * @throws ConfigError for an unknown option, a missing path or a time that is not positive
+ * @throws ConfigError for an unknown option, a missing path or a time that is not positive; StorageError for a file that cannot be
+ *   written to or a full disk, also by all that its stores do later
  * @example
  * await using stores = openSqlite({ path: "data/tenon.sqlite" });
  * const server = createServer({ name: "orders", version: "1.0.0", store: stores });

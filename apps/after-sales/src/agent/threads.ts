@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import { isProcessGone, orderedCheckpoints, type ThreadLeaseOptions } from "@tenon/agent";
+import { TenonError } from "@tenon/core";
 import type { LeaseStore } from "@tenon/store";
 import type { Place } from "../database/place.ts";
 import { openStores } from "../database/stores.ts";
@@ -21,13 +22,36 @@ interface Kept {
   close(): void | Promise<void>;
 }
 
+/** What the conversation cannot be saved for, said to the person. A call of the turn may have had its effect: that is not denied. */
+const UNSAVED = {
+  disk_full: "the disk is full, so the conversation could not be saved; make room on it and go on",
+  read_only: "the conversation could not be saved, since its file is read-only; make it writable and go on",
+} as const;
+
 async function openFile(directory: string): Promise<Kept> {
-  const [{ SqliteSaver }, { openSqlite }] = await Promise.all([
+  const [{ SqliteSaver }, { openSqlite }, { toStorageError }] = await Promise.all([
     import("@langchain/langgraph-checkpoint-sqlite"),
     import("../database/sqlite.ts"),
+    import("@tenon/store/sqlite"),
   ]);
   const database = openSqlite(join(directory, "threads.sqlite"));
-  return { checkpointer: new SqliteSaver(database), close: () => void database.close() };
+  const saver = new SqliteSaver(database);
+  const saying = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work;
+    } catch (cause) {
+      const code = toStorageError(cause)?.code;
+      throw code === undefined ? cause : new TenonError(UNSAVED[code], { code, retryable: true, cause });
+    }
+  };
+  const own: Pick<BaseCheckpointSaver, "getTuple" | "put" | "putWrites"> = {
+    getTuple: (config) => saying(saver.getTuple(config)), // makes its tables when it is first used
+    put: (config, checkpoint, metadata) => saying(saver.put(config, checkpoint, metadata)),
+    putWrites: (config, writes, task) => saying(saver.putWrites(config, writes, task)),
+  };
+  // everything else is the saver's
+  const checkpointer = Object.assign(Object.create(saver) as typeof saver, own);
+  return { checkpointer, close: () => void database.close() };
 }
 
 async function openTables(place: Place): Promise<Kept> {

@@ -44,6 +44,7 @@ describe("the events of a stream in a terminal", () => {
 
   it("name an answer that came too late and a busy thread in the person's words", () => {
     expect(shown(failure("superseded", "1 of the answers was dropped"))).toBe(`${t.chat.superseded}\n`);
+    expect(shown(failure("disk_full", "the disk is full"))).toBe(`${t.chat.diskFull}\n`);
     expect(shown(failure("thread_busy", "Thread main is run by p 1 2"))).toBe(`${t.chat.threadBusy("main")}\n`);
   });
 

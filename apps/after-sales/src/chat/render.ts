@@ -26,6 +26,7 @@ export function reasonOf(thrown: unknown): string {
 function problemOf({ code, message }: { code: string; message: string }, t: Texts, threadId: string): string {
   if (code === "superseded") return t.chat.superseded;
   if (code === "thread_busy") return t.chat.threadBusy(clean(threadId));
+  if (code === "disk_full") return t.chat.diskFull;
   return t.chat.turnFailed(reasonOf(message));
 }
 

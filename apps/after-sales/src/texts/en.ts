@@ -167,6 +167,7 @@ export const en: Texts = {
     serving: (url) => `Serving: ${url}`,
     stopHint: "Ctrl-C stops. There is no terminal, so no chat is opened; use npm run chat to talk.",
     stopped: "Stopped.",
+    diskFull: "The disk is full, so this turn could not be saved. Make room on it, then go on.",
     turnFailed: (reason) => `This turn did not finish: ${reason}. You can try again.`,
     unknownCommand: (name) => `There is no command or prompt /${name}; /help shows how.`,
     promptUsage: (name, args) => `Usage: /${name} ${args}`,

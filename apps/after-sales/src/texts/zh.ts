@@ -163,6 +163,7 @@ export const zh = {
     serving: (url: string) => `正在提供服务：${url}`,
     stopHint: "按 Ctrl-C 停止。没有终端，所以不启动对话；用 npm run chat 进行对话。",
     stopped: "已停止。",
+    diskFull: "磁盘已满，这一轮无法保存。请先腾出空间，再继续。",
     turnFailed: (reason: string) => `这一轮没有完成：${reason}。可以再试一次。`,
     unknownCommand: (name: string) => `没有 /${name} 这个命令或模板，/help 看用法。`,
     promptUsage: (name: string, args: string) => `用法：/${name} ${args}`,

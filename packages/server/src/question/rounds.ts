@@ -10,6 +10,7 @@ import { ConfigError, type Json, type JsonObject, META } from "@tenon/core";
 import { digest, toJson } from "@tenon/core/internal";
 import { type Claim, claimOrWait, type Lease, LeaseLostError, type OutcomeStore } from "@tenon/store";
 import { identityOfCaller } from "../auth/caller.ts";
+import { refusedByStore } from "../errors.ts";
 import type { Exchange } from "../handler/context.ts";
 import { emptyJournal, type Journal, type StepResult } from "../handler/journal.ts";
 import { type Linear, type Recorder, type Round, type RoundLimit, runLinear } from "../handler/linear.ts";
@@ -138,7 +139,11 @@ async function claimFor(
   other: string,
 ): Promise<{ claim: Yours } | { replayed: Result }> {
   const request = { key, digest: about, ttlMs: keptMs(keeping) };
-  const claim = await claimOrWait(keeping.store, request, { waitMs: WAIT_MS, signal: exchange.signal });
+  const claim = await claimOrWait(keeping.store, request, { waitMs: WAIT_MS, signal: exchange.signal }).catch(
+    (error: unknown) => {
+      throw refusedByStore(keeping.log, "A call", error);
+    },
+  );
   switch (claim.state) {
     case "yours":
       return { claim };
@@ -252,7 +257,10 @@ async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours 
       (linear) => handler(linear, () => start().journal),
       limit,
     );
-    if ("unrecorded" in ended) throw ended.unrecorded;
+    // steps of earlier rounds were done: that this request did nothing would be read as if they were not
+    if ("unrecorded" in ended) {
+      throw start().journal.steps.size > 0 ? ended.unrecorded : refusedByStore(keeping.log, "A call", ended.unrecorded);
+    }
     if ("refused" in ended) {
       await letGo();
       return wire.failed(ended.refused);

@@ -2,6 +2,7 @@ import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprot
 import { ConfigError } from "@tenon/core";
 import type { TaskStore } from "@tenon/store";
 import type { Service } from "../dispatch/dispatch.ts";
+import { refusedByStore } from "../errors.ts";
 import type { Caller } from "../handler/context.ts";
 import { describeFailure } from "../handler/handler.ts";
 import { type Beginning, createTask } from "./creation.ts";
@@ -83,6 +84,10 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
       } catch (error) {
         if (error instanceof ProtocolError) throw error;
         // not the tool's failure but ours: the store cannot be reached, or is full
+        if ((beginning.journal?.steps.size ?? 0) === 0) {
+          const refused = refusedByStore(service().log, `Tool ${beginning.tool}`, error);
+          if (refused !== error) throw refused;
+        }
         const text = describeFailure(service(), beginning.exchange, `Tool ${beginning.tool}`, error);
         throw new ProtocolError(ProtocolErrorCode.InternalError, text);
       }

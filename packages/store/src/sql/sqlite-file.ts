@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { anything, checkOptions, milliseconds, type OptionChecks } from "@tenon/core/internal";
 import Database from "better-sqlite3";
+import { toStorageError } from "./storage-error.ts";
 import { useWriteAheadLog } from "./write-ahead.ts";
 
 /** Milliseconds that a connection waits for a lock. */
@@ -54,7 +55,8 @@ export function bringUpToDate(database: Database.Database, history: readonly Sql
  * write-ahead log and full durability, its tables brought up to date by one process at a time.
  *
  * @param path the file, or `:memory:`
- * @throws ConfigError for an unknown option or a time that is none; SqliteError of the driver for a file that is no database, or stays locked
+ * @throws ConfigError for an unknown option or a time that is none; StorageError for a full disk or a file that is read-only;
+ *   SqliteError of the driver for a file that is no database, or stays locked
  * @example
  * const database = openSqliteFile("data/orders.sqlite", {
  *   history: [{ name: "orders", statements: ["create table orders (id text primary key)"] }],
@@ -71,6 +73,6 @@ export function openSqliteFile(path: string, options: SqliteFileOptions = {}): D
     return database;
   } catch (error) {
     database.close();
-    throw error;
+    throw toStorageError(error) ?? error;
   }
 }

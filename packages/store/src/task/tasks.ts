@@ -122,7 +122,8 @@ export interface TaskStore {
    * Keeps the task and makes it due, both or neither.
    * @returns the task of an earlier call with the same `callKey`, if there is one
    * @throws ConfigError `code: "call_key"` when the key was used with another digest, `"task"` for what cannot be kept,
-   *   `"too_large"` above 64 MiB; TasksFullError in memory when every place is taken by a task that has not ended
+   *   `"too_large"` above 64 MiB; TasksFullError in memory when every place is taken by a task that has not ended;
+   *   StorageError on SQLite when its disk is full
    */
   create(task: NewTask): Promise<TaskRecord>;
   /** Undefined when there is none, or its time is over and it has ended. */
