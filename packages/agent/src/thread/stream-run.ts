@@ -9,6 +9,7 @@ import {
   resumeValue,
   type ThreadState,
 } from "../question/open-questions.ts";
+import { rootOf } from "../tool/failures.ts";
 import { messagesOf } from "./events.ts";
 import type { EndState, StreamAnswer, StreamInput } from "./stream.ts";
 import { withoutRedaction } from "./stream-shape.ts";
@@ -100,7 +101,7 @@ export async function runThread(thread: Thread, work: RunWork): Promise<Outcome>
     const resume = typeof input === "object" && "resume" in input ? input.resume : undefined;
     await exclusive((held) => (resume ? answer(resume, held) : begin(held)));
   } catch (thrown) {
-    error = thrown ?? new TenonError("The run threw nothing at all", { code: "unexpected" });
+    error = rootOf(thrown) ?? new TenonError("The run threw nothing at all", { code: "unexpected" });
   }
   if (signal.aborted) return { state: "aborted", questions: [], error, dropped, unsent };
   const state = await read().catch((cause: unknown) => {
