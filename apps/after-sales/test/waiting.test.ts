@@ -3,7 +3,11 @@ import { textsFor } from "../src/texts/index.ts";
 import { dataDirectory, ENTRY, openChat, Program, refunds } from "./desk.ts";
 
 /** A server of its own, as somebody would run it elsewhere. */
-async function serve(data: string, name: "order" | "notification", port = 0): Promise<{ url: string; program: Program }> {
+async function serve(
+  data: string,
+  name: "order" | "notification",
+  port = 0,
+): Promise<{ url: string; program: Program }> {
   const program = new Program([process.execPath, ENTRY, "serve", name, "--port", String(port), "--data", data]);
   const line = await program.sees(/http:\S+\/mcp\n/);
   return { url: line.slice(line.indexOf("http")).trim(), program };

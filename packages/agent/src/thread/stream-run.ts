@@ -1,4 +1,4 @@
-import { HumanMessage } from "@langchain/core/messages";
+import { type BaseMessageLike, HumanMessage, isBaseMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { ConfigError, isRecord, TenonError } from "@tenon/core";
 import {
@@ -47,6 +47,13 @@ function fits(question: Question, answer: StreamAnswer): boolean {
     : answer.elicitationId === undefined || answer.elicitationId === question.elicitationId;
 }
 
+/** Whether the thread has this very message already. */
+function isThere(message: BaseMessageLike, state: ThreadState): boolean {
+  if (!isBaseMessage(message) || message.id === undefined) return false;
+  const same = messagesOf(state.values).find(({ id }) => id === message.id);
+  return same !== undefined && JSON.stringify(same.content) === JSON.stringify(message.content); // else it is to be changed
+}
+
 /** The answer with the original values in the places its author saw redacted. */
 function restored(question: Question, shown: Question, answer: Answer): Answer {
   if (question.kind !== "approval" || shown.kind !== "approval" || !("decisions" in answer)) return answer;
@@ -92,6 +99,8 @@ export async function runThread(thread: Thread, work: RunWork): Promise<Outcome>
     unsent = questionsOf(state).length > 0;
     if (unsent) return;
     const messages = typeof input === "string" ? [new HumanMessage(input)] : input.messages;
+    // what was continued above may be what an earlier sending of the same message began
+    if (messages.length > 0 && messages.every((message) => isThere(message, state))) return;
     await runGraph(thread, { ...work.state, messages }, state, held);
   }
 
