@@ -5,8 +5,8 @@ import type { Ledger } from "./ledger.ts";
 
 const FINAL = new Set(["completed", "failed", "cancelled"]);
 
-/** The longest lease that anybody takes, and the most that a clock was ahead of it. */
-const LEASE_MS = 20_000 + 20_000;
+/** The longest lease that anybody takes. */
+const LEASE_MS = 20_000;
 
 /** What is still held when everybody is gone and the time of the last lease is over. */
 async function heldLeases(ledger: Ledger): Promise<string[]> {
@@ -15,11 +15,7 @@ async function heldLeases(ledger: Ledger): Promise<string[]> {
     const leases = await ledger.kept("tenon_leases");
     const claims = await ledger.kept("tenon_outcomes");
     const held = [
-      // what an agent's clock was ahead shows in the lease on its own audit entries, which nobody waits for
-      ...leases.filter(
-        ({ name, holder, expires_at }) =>
-          holder !== "" && !String(name).startsWith("audit:") && Number(expires_at) > Date.now(),
-      ),
+      ...leases.filter(({ holder, expires_at }) => holder !== "" && Number(expires_at) > Date.now()),
       ...claims.filter(({ status, lease_until }) => status === "running" && Number(lease_until) > Date.now()),
     ];
     if (held.length === 0 || Date.now() > deadline) return held.map((lease) => JSON.stringify(lease).slice(0, 300));

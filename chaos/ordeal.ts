@@ -42,9 +42,6 @@ const WANTED: Readonly<Partial<Record<Sabotage, Partial<Record<StoryKind, number
   lease: { later: 100 },
 };
 
-/** A lease on SQLite is counted by the clock of whoever looks at it: so there no clock is as wrong as a lease is long. */
-const WRONG_MS: Readonly<Record<WorldOptions["database"], number>> = { sqlite: 5_000, postgres: 24 * 3_600_000 };
-
 /** What agents reported instead of a result, and what tools answered that failed: for whoever reads the run. */
 function* trouble(courses: readonly Course[], threads: ReadonlyMap<string, readonly Told[]>): Generator<string> {
   const counts = new Map<string, number>();
@@ -85,7 +82,7 @@ export async function runOrdeal(
     const breakable = {
       processes: sabotage === "journal" ? runners : names,
       relays: [...relays.keys()],
-      clocks: new Map(names.map((name) => [name, WRONG_MS[database]])),
+      clocks: names,
       weights,
     };
     const faults = scheduleFaults(random.fork("faults"), seconds, breakable);

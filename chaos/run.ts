@@ -71,6 +71,11 @@ async function main(): Promise<number> {
     programs.remove();
   }
   const { kills, effects, questions, tasks, passed, failed } = sum;
+  if (sabotage !== undefined && failed === 0) {
+    console.log(
+      `\nnothing noticed that ${sabotage} is missing: no fault fell where it counts; take more --seconds, or another --seed`,
+    );
+  }
   console.log(`\nkills ${kills}, effects ${effects}, questions ${questions}, tasks ${tasks}`);
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;

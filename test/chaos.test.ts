@@ -10,7 +10,7 @@ import { root } from "./pages.ts";
 const breakable: Breakable = {
   processes: ["order-1", "agent-1"],
   relays: ["agent-1"],
-  clocks: new Map([["order-1", 20_000]]),
+  clocks: ["order-1"],
   weights: { kill: 72, cut: 12, clock: 6, disk: 4, race: 6 },
 };
 
@@ -21,12 +21,12 @@ describe("the faults of a run", () => {
     expect(faults.filter(({ kind }) => kind === "kill").length).toBeGreaterThan(50);
     expect(faults.every(({ atMs }) => atMs < 120_000)).toBe(true);
   });
-  it("let no clock be more wrong than it may", () => {
+  it("set clocks hours ahead and hours back", () => {
     const jumps = scheduleFaults(createRandom(4), 2_000, breakable).flatMap((fault) =>
       fault.kind === "clock" ? [fault.jumpMs] : [],
     );
-    expect(Math.max(...jumps)).toBe(20_000);
-    expect(Math.min(...jumps)).toBe(-3_000);
+    expect(Math.max(...jumps)).toBe(2 * 3_600_000);
+    expect(Math.min(...jumps)).toBe(-2 * 3_600_000);
   });
   it("leave out what the machine cannot do", () => {
     const { disk: _, ...weights } = breakable.weights;

@@ -7,7 +7,7 @@ const plan = (seed: number) =>
   scheduleFaults(createRandom(seed).fork("faults"), 120, {
     processes: ["order-1", "order-2", "agent-1"],
     relays: ["agent-1"],
-    clocks: new Map([["agent-1", 20_000]]),
+    clocks: ["agent-1"],
     weights: { kill: 72, cut: 12, clock: 6, race: 6 },
   });
 

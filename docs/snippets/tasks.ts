@@ -17,7 +17,7 @@ import { createServer } from "@tenon/server";
 import { openSqlite } from "@tenon/store/sqlite";
 import { z } from "zod";
 
-const stores = openSqlite({ path: "data/tenon.db" });
+const stores = openSqlite({ path: "data/tenon.sqlite" });
 const server = createServer({ name: "ledger", version: "1.0.0", store: stores });
 server.tool("settle", { input: z.object({ ids: z.array(z.string()) }), task: "optional" }, async ({ ids }, ctx) => {
   for (const [i, id] of ids.entries()) {

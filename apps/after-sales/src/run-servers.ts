@@ -135,7 +135,7 @@ async function openAdmin(server: DeskServer, flags: Pick<ServeFlags, "adminPort"
 /** `worker`: runs tasks of the order server without serving it, until a signal comes. */
 export async function runWorker(flags: WorkerFlags): Promise<void> {
   const stop = stopOnSignals();
-  const server = await openDeskServer("order", { place: placeOf(flags), lang: flags.lang });
+  const server = await openDeskServer("order", { place: placeOf(flags), lang: flags.lang, onlyTasks: true });
   await openAdmin(server, flags);
   await server.work(flags.concurrency === undefined ? {} : { concurrency: flags.concurrency });
   process.stdout.write("worker is ready\n");

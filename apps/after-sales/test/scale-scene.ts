@@ -90,7 +90,8 @@ export async function openScene(url: string, later: Later): Promise<Scene> {
     serve,
     async work(own) {
       const words = ["worker", "--data", dataDirectory(own), "--concurrency", "1"];
-      const worker = new Program([process.execPath, ENTRY, ...words], env, own);
+      const { TENON_STATE_KEYS: _, ...rest } = env; // as in docs/deploy: a worker seals nothing
+      const worker = new Program([process.execPath, ENTRY, ...words], rest, own);
       await worker.sees("worker is ready");
       return worker;
     },

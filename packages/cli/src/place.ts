@@ -95,7 +95,7 @@ async function openTables(url: string, schema: string, { table, name }: Kept, wh
   return openPostgres({ url, schema, maxConnections: 3 });
 }
 
-const ELSEWHERE = "name the program's data directory with --data, or its database with --database";
+const ELSEWHERE = "name the program's data directory or its SQLite file with --data, or its database with --database";
 
 async function openFile(path: string, { table, name }: Kept, what: string): Promise<Stores> {
   const { default: Database } = await import("better-sqlite3");

@@ -57,7 +57,13 @@ describe("tenon audit verify", () => {
       cwd: folder,
       env: { TENON_DATA_DIR: join(cwd, ".tenon") },
     });
-    expect(JSON.parse(json.stdout)).toMatchObject({ intact: true, entries: 6, unfinished: 0, head: { seq: 6 } });
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      intact: true,
+      entries: 6,
+      unfinished: 0,
+      head: { seq: 6 },
+      anchor,
+    });
   });
 
   it("says where it is broken and what was done: exit code 1", async () => {

@@ -147,6 +147,9 @@ describe("tenon tasks", () => {
         .map((line) => JSON.parse(line).id),
     ).toEqual([id]);
     expect(listed.stdout).not.toContain("the disk is on fire");
+    const shown = await tenon(["tasks", "show", id, ...data], { cwd: folder });
+    expect(shown.stdout).toContain("failed (given up)");
+    expect(shown.stdout, "a count of runs that leaves the last one out").not.toContain("runs without a step");
     expect((await tenon(["tasks", "retry", fine, ...data], { cwd: folder })).stderr).toContain("this one is completed");
     expect(await tenon(["tasks", "retry", id, ...data], { cwd: folder })).toMatchObject({
       code: 0,

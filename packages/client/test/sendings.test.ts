@@ -62,6 +62,16 @@ describe("a session that its server forgets every time", () => {
   });
 });
 
+it.each([
+  ["the older revision", { era: "legacy" as const }],
+  ["a server without the extension", {}],
+])("a call of what would be a task elsewhere is sent once over %s: its key says nothing there", async (_, how) => {
+  const tools = [{ name: "t", inputSchema: { type: "object" }, _meta: { "dev.tenon/task": "optional" } }];
+  const server = await start(stubHttp({ ...how, tools, onCall: dies }));
+  await expect(connect({ s: server.config }).callTool("s", "t")).rejects.toMatchObject({ maybeExecuted: true });
+  expect(server.count("tools/call")).toBe(1);
+});
+
 it("a call that may have run and is not annotated is sent once, with retry and without", async () => {
   const server = await start(stubHttp({ onCall: dies }));
   for (const interceptors of [[], [retry(quick)]]) {

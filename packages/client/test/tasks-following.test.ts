@@ -88,6 +88,13 @@ describe("a call that becomes a task", () => {
     });
   });
 
+  it("that wants to ask where nobody can be asked says what to set, as a call does", async () => {
+    const failed = connect(s()).callTool("s", "work", { fail: "capability" });
+    await expect(failed).rejects.toMatchObject({
+      message: expect.stringMatching(/This needs somebody to ask \(JSON-RPC -32021\) .* set `elicitation`/),
+    });
+  });
+
   it("that somebody else cancels is an error of its own", async () => {
     const client = connect(s());
     const call = client.callTool("s", "work", { ms: 5_000 });
@@ -204,6 +211,27 @@ describe("a call that becomes a task", () => {
     expect(renderText((await client.callTool("s", "t")).content)).toBe("here");
     expect(stub.count("tools/call")).toBe(1);
   });
+});
+
+it("a server that says to come back at once, each time, is not asked without a pause", async () => {
+  const stub = await start(
+    stubHttp({
+      capabilities: { tools: {}, extensions: { "io.modelcontextprotocol/tasks": {} } },
+      onCall: () => ({
+        resultType: "task",
+        taskId: "t1",
+        status: "working",
+        ttlMs: null,
+        createdAt: "",
+        lastUpdatedAt: "",
+      }),
+      on: { "tasks/get": (_, reply) => reply.http(429, { "retry-after": "0" }) },
+    }),
+  );
+  const client = connect({ s: stub.config });
+  const following = client.callTool("s", "t", {}, { task: { outageMs: 600 } });
+  await expect(following).rejects.toMatchObject({ maybeExecuted: true });
+  expect(stub.count("tasks/get")).toBeLessThanOrEqual(14); // each look is sent twice
 });
 
 describe("layers around a call that becomes a task", () => {

@@ -80,6 +80,9 @@ function shown(task: Task): Json {
   if (args.fail === true) {
     return { ...base, status: "failed", error: { code: -32_603, message: "the disk is full", data: { disk: 1 } } };
   }
+  if (args.fail === "capability") {
+    return { ...base, status: "failed", error: { code: -32_021, message: "This needs somebody to ask" } };
+  }
   const answers = Object.fromEntries(Object.entries(task.answers).map(([key, { answer }]) => [key, answer]));
   const result = {
     content: [{ type: "text", text: JSON.stringify({ done: args.label ?? "work", answers }) }],

@@ -110,7 +110,7 @@ const tokenVerifier: OptionCheck = (auth) => {
 const stores: OptionCheck = (store) => {
   if (isRecord(store) && ["outcomes", "tasks", "events"].every((part) => isRecord(store[part]))) return;
   throw new ConfigError(
-    "createServer: store must be all that openMemory, openSqlite or openPostgres of @tenon/store opened, not a part of it",
+    "createServer: store must be all that openStores, openMemory, openSqlite or openPostgres of @tenon/store opened, not a part of it",
     { code: "store" },
   );
 };

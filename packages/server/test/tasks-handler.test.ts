@@ -210,7 +210,9 @@ describe("the end of a task", () => {
         throw new Error("hunter2");
       });
     const [third, never] = await Promise.all([begin(server, "third"), begin(server, "never")]);
-    const trying = await follow(server, never.taskId, (task) => task.statusMessage !== undefined);
+    const untilTrying = (id: string) => follow(server, id, (task) => task.statusMessage !== undefined);
+    const [again, trying] = await Promise.all([untilTrying(third.taskId), untilTrying(never.taskId)]);
+    expect(again.statusMessage).toMatch(/; attempt 1 of 3 in /); // the run before it finished a step, and does not count
     expect(trying.statusMessage).toMatch(/^Tool never failed \(reference \w+\); attempt 2 of 2 in \d\.\d s$/);
     expect(said(await follow(server, third.taskId))).toBe("done");
     expect(effects).toEqual(["once", "try", "try"]);
@@ -218,6 +220,8 @@ describe("the end of a task", () => {
     expect(dead).toMatchObject({ status: "failed", error: { code: -32_603 } });
     expect(JSON.stringify(dead)).not.toContain("hunter2");
     expect((await stores.tasks.list({ dead: true })).map(({ id }) => id)).toEqual([never.taskId]);
+    const tasks = logged.filter(({ message }) => message === "Tool never failed").map((entry) => entry.task);
+    expect(tasks, "the log says whose failures these are").toEqual([never.taskId, never.taskId]);
   });
 
   it("is brought about by tasks/cancel, which the handler hears of; what it returns is dropped", async () => {

@@ -144,6 +144,55 @@ describe("subscriptions/listen with taskIds over HTTP", () => {
     }
   });
 
+  it("keeps little for a listener that does not read, and loses no end", async () => {
+    const large = createServer({ name: "large", version: "1.0.0", logSink: () => undefined });
+    large.tool("long", { task: "optional" }, () => "x".repeat(700_000));
+    const taskIds = await Promise.all([1, 2, 3].map(async () => (await begin(large, "long")).taskId));
+    for (const id of taskIds) await follow(large, id);
+    const raw = listen({ taskIds });
+    const { body } = await large.fetch(
+      new Request("http://127.0.0.1/mcp", { method: "POST", headers: raw.headers ?? {}, body: String(raw.body) }),
+    );
+    const reader = (body ?? expect.fail("no stream")).pipeThrough(new TextDecoderStream()).getReader();
+    await sleep(300); // nobody reads
+    let text = "";
+    const read = async (): Promise<void> => {
+      while (text.split('"completed"').length <= 3) text += (await reader.read()).value;
+    };
+    const all = read();
+    await sleep(500);
+    expect(text.split('"completed"')).toHaveLength(3); // two of them fit
+    await all; // the third is looked at again
+    await reader.cancel();
+    await large.close();
+  }, 20_000);
+
+  it("is bounded also where many are opened at once", async () => {
+    const flooded = createServer({ name: "flooded", version: "1.0.0", logSink: () => undefined });
+    flooded.tool("ask", { task: "optional" }, (_, ctx) =>
+      ctx.elicit("Sure?", z.boolean()).then(({ action }) => action),
+    );
+    const { taskId } = await begin(flooded, "ask");
+    const raw = listen({ taskIds: [taskId] });
+    const responses = await Promise.all(
+      Array.from({ length: 1_100 }, () =>
+        flooded.fetch(
+          new Request("http://127.0.0.1/mcp", { method: "POST", headers: raw.headers ?? {}, body: String(raw.body) }),
+        ),
+      ),
+    );
+    const streams = responses.filter(({ headers }) => headers.get("content-type")?.startsWith("text/event-stream"));
+    expect(streams).toHaveLength(1_024);
+    await streams[0]?.body?.cancel();
+    const more = new Request("http://127.0.0.1/mcp", {
+      method: "POST",
+      headers: raw.headers ?? {},
+      body: String(raw.body),
+    });
+    expect((await flooded.fetch(more)).headers.get("content-type")).toContain("text/event-stream");
+    await flooded.close();
+  });
+
   it("ends with the server", async () => {
     const own = createServer({ name: "own", version: "1.0.0", logSink: () => undefined }).tool(
       "wait",

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ConfigError } from "@tenon/core";
 import { LeaseLostError, openMemory, type Stores, type TaskRun, type TaskStore } from "@tenon/store";
 import { openPostgres } from "@tenon/store/postgres";
 import { openSqlite } from "@tenon/store/sqlite";
@@ -10,7 +11,7 @@ import { onPostgres } from "../../store/test/postgres.ts";
 import { timelyTasks } from "../src/handler/within.ts";
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
 import { modern } from "./raw-requests.ts";
-import { begin, follow, look, said } from "./tasks.ts";
+import { begin, ended, follow, look, said } from "./tasks.ts";
 
 const servers: TenonServer[] = [];
 const opened: Stores[] = [];
@@ -164,6 +165,62 @@ describe("a store that fails", () => {
     expect(runs).toHaveLength(2);
   });
 
+  it("never takes what a step gave ends the task at once: its effect is not repeated", async () => {
+    let effects = 0;
+    const server = make(
+      recording(async () => {
+        throw new ConfigError("too large", { code: "too_large" });
+      }),
+    ).tool("large", { task: "required" }, (_, ctx) => ctx.step("large", () => void effects++));
+    const done = await follow(server, (await begin(server, "large")).taskId);
+    expect([done.status, effects]).toEqual(["failed", 1]);
+  });
+
+  it("never takes what a task asks ends it, not the process", async () => {
+    const stores = keep(openMemory());
+    const take: TaskStore["take"] = async (...given) => {
+      const run = await stores.tasks.take(...given);
+      const ask = async (): Promise<never> => {
+        throw new ConfigError("too large", { code: "too_large" });
+      };
+      return run && { ...run, ask };
+    };
+    const server = make({ ...stores, tasks: { ...stores.tasks, take } });
+    server.tool("asks", { task: "required" }, async (_, ctx) => {
+      await ctx.elicit("Which?", ["a", "b"]);
+      return "";
+    });
+    expect((await follow(server, (await begin(server, "asks")).taskId)).status).toBe("failed");
+  });
+
+  it("does not get its steps for nothing: a key that it could not keep is refused before the effect", async () => {
+    const keys = ["", "x".repeat(501), "a\0b"];
+    let effects = 0;
+    const server = make(keep(openMemory())).tool("keys", { task: "required" }, async (_, ctx) => {
+      const codes: unknown[] = [];
+      for (const key of keys) {
+        await ctx.step(key, () => void effects++).catch(({ code }) => codes.push(code));
+      }
+      await ctx.step("x".repeat(500), () => undefined);
+      return codes.join();
+    });
+    expect(said(await follow(server, (await begin(server, "keys")).taskId))).toBe("step_key,step_key,step_key");
+    expect(effects).toBe(0);
+  });
+
+  it("that cannot record a step for long has it tried again with pauses, and not for ever", async () => {
+    let effects = 0;
+    const server = make(
+      recording(async () => {
+        throw new Error("the disk is full");
+      }),
+    ).tool("full", { task: "required" }, (_, ctx) => ctx.step("one", () => void effects++));
+    await begin(server, "full");
+    await sleep(900);
+    expect(effects).toBeGreaterThan(0);
+    expect(effects).toBeLessThan(4);
+  });
+
   it("has an end for each of its operations", async () => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const one = { ...openMemory().tasks };
@@ -181,6 +238,37 @@ describe("a store that fails", () => {
       const operation = taken?.[name] as (...given: unknown[]) => Promise<unknown>;
       await expect(operation("x", [])).rejects.toMatchObject({ code: "store_timeout" });
     }
+  });
+});
+
+describe("a process that stood still for longer than its lease", () => {
+  it("takes no step of a task that another one has by then", async () => {
+    const stores = keep(openMemory({ leaseMs: 150 }));
+    const effects: string[] = [];
+    const server = make(stores).tool("slow", { task: "required" }, async (_, ctx) => {
+      const isFirst = effects.push("run") === 1;
+      if (isFirst) {
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300); // as SIGSTOP and SIGCONT
+        await stores.tasks.take([server.name], "another process");
+      }
+      await ctx.step("effect", () => void effects.push("effect"));
+      return "";
+    });
+    await follow(server, (await begin(server, "slow")).taskId);
+    expect(effects).toEqual(["run", "run", "effect"]);
+  });
+
+  it("goes on with a task that nobody else took", async () => {
+    const stores = keep(openMemory({ leaseMs: 150 }));
+    const effects: string[] = [];
+    const server = make(stores).tool("slow", { task: "required" }, async (_, ctx) => {
+      effects.push("run");
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+      await ctx.step("effect", () => void effects.push("effect"));
+      return "";
+    });
+    await follow(server, (await begin(server, "slow")).taskId);
+    expect(effects).toEqual(["run", "effect"]);
   });
 });
 
@@ -252,6 +340,18 @@ describe("a server that closes", () => {
 });
 
 describe("a process without the tool", () => {
+  it("does its own tasks meanwhile, however many of others wait", async () => {
+    const stores = keep(openSqlite({ path: ":memory:" }));
+    const server = make(stores).tool("own", { task: "required" }, () => "done");
+    for (let i = 0; i < 40; i++) {
+      const id = `task_${String(i).padStart(32, "0")}`;
+      const about = { server: server.name, owner: "o", call: {}, ttlMs: null, pollIntervalMs: 1_000 };
+      await stores.tasks.create({ ...about, id, tool: "removed" });
+    }
+    const { taskId } = await begin(server, "own");
+    expect(said(await follow(server, taskId, ended, {}, 5_000))).toBe("done");
+    expect(logged.filter(({ message }) => message.includes("left to others"))).toHaveLength(1);
+  });
   it("leaves the task to those that have it, and counts nothing against it", async () => {
     const stores = keep(openMemory());
     const old = make(stores).tool("other", { task: "optional" }, () => "");

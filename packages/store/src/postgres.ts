@@ -63,8 +63,8 @@ async function migrate(db: Kysely<Tables>, schema: string): Promise<void> {
     );
     const { rows } = await sql<{ name: string }>`select name from ${table}`.execute(trx);
     const done = new Set(rows.map((row) => row.name));
-    for (const { name, statements } of migrations) {
-      if (done.has(name)) continue;
+    for (const { name, only, statements } of migrations) {
+      if (only !== undefined || done.has(name)) continue;
       for (const statement of statements(trx.schema.withSchema(schema))) await trx.executeQuery(statement);
       await sql`insert into ${table} (name) values (${name})`.execute(trx);
     }
@@ -95,6 +95,15 @@ function connect(options: PostgresOptions): Connected {
     throw new ConfigError("openPostgres needs options.url, such as postgres://user@host:5432/database", {
       code: "no_url",
     });
+  }
+  const [, protocol = "postgres"] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url) ?? [];
+  if (!/^(postgres(ql)?|socket)$/i.test(protocol)) {
+    throw new ConfigError(
+      `openPostgres: an address of Postgres begins with postgres://, this one with ${protocol}://`,
+      {
+        code: "database_address",
+      },
+    );
   }
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new ConfigError(`openPostgres: schema "${schema}" must be one word of a-z 0-9 _`, { code: "schema_name" });
@@ -128,6 +137,7 @@ function connect(options: PostgresOptions): Connected {
     },
     clock: () => CLOCK,
     moment: () => MOMENT,
+    wall: () => MOMENT,
     lockRows: true,
     async lock(trx, name) {
       // the database has one room for all locks: the schema keeps its own apart

@@ -11,6 +11,7 @@ import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
 import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
 import { shareSide } from "./sql/connection.ts";
+import { openMachineClock } from "./sql/machine-clock.ts";
 import { migrations } from "./sql/migrations/index.ts";
 import type { SqlSide, Tables } from "./sql/side.ts";
 import { bringUpToDate, makeFile, openSqliteFile } from "./sql/sqlite-file.ts";
@@ -70,12 +71,14 @@ function identity(path: string): string {
 function open(path: string, ended: () => void): Attach {
   const database = openSqliteFile(path);
   const db = new Kysely<Tables>({ dialect: immediate(database) });
+  let clock: () => number;
   try {
     const history = migrations.map(({ name, statements }) => ({
       name,
       statements: statements(db.schema).map((statement) => statement.sql),
     }));
     bringUpToDate(database, history);
+    clock = openMachineClock(database);
   } catch (error) {
     database.close();
     throw error;
@@ -83,9 +86,10 @@ function open(path: string, ended: () => void): Attach {
   const signals = createLocalSignals();
   return shareSide(path, {
     db: async () => db,
-    now: async () => Date.now(),
-    clock: () => sql`${Date.now()}`,
-    moment: () => sql`${Date.now()}`,
+    now: async () => clock(),
+    clock: () => sql`${clock()}`,
+    moment: () => sql`${clock()}`,
+    wall: () => sql`${Date.now()}`,
     lockRows: false,
     lock: async () => undefined,
     signals,
@@ -116,7 +120,7 @@ function connect(path: string): Attach {
  * (WAL, `synchronous = FULL`). Whatever one process opens on the same file shares one connection.
  * @throws ConfigError for an unknown option, a missing path or a time that is not positive
  * @example
- * await using stores = openSqlite({ path: "data/tenon.db" });
+ * await using stores = openSqlite({ path: "data/tenon.sqlite" });
  * const server = createServer({ name: "orders", version: "1.0.0", store: stores });
  */
 export function openSqlite(options: SqliteOptions): Stores {

@@ -51,6 +51,36 @@ it("a database that is not there is said so, typed and retryable, without an unh
   expect(unhandled).toEqual([]);
 });
 
+it("an address of something else is refused before anything is tried", () => {
+  const open = () => openPostgres({ url: "mysql://root:hunter2@127.0.0.1/app" });
+  expect(open).toThrow("begins with postgres://, this one with mysql://");
+  expect(open).not.toThrow("hunter2");
+});
+
+onPostgres("an address that is refused", "address", (url) => {
+  it("a database or a user that the address names and nobody made is said so, with what to do", async () => {
+    const at = (change: (address: URL) => void) => {
+      const address = new URL(url);
+      change(address);
+      return openPostgres({ url: address.href, schema: "nowhere" });
+    };
+    await using nameless = at((address) => {
+      address.pathname = "/tenon_nobody_made_this";
+    });
+    await expect(nameless.tasks.find("x")).rejects.toMatchObject({
+      name: "ConfigError",
+      code: "database_address",
+      message: expect.stringMatching(
+        /in the schema nowhere .* "tenon_nobody_made_this" does not exist; make it \(createdb\)/,
+      ),
+    });
+    await using userless = at((address) => {
+      address.username = "tenon_nobody";
+    });
+    await expect(userless.tasks.find("x")).rejects.toMatchObject({ name: "ConfigError", code: "database_address" });
+  });
+});
+
 it("limits that are none are refused", () => {
   const url = "postgres://x";
   expect(() => openPostgres({ url, maxConnections: 0 })).toThrow("must be a positive number of connections, got 0");

@@ -32,6 +32,25 @@ describe("tasks in memory", () => {
     await stores.tasks.create(newTask());
     expect((await stores.tasks.find(task.id))?.result).toBe(1); // without its steps it fits
   });
+  it("are bounded in bytes, the answers of clients too", async () => {
+    await using stores = openMemory({ maxBytes: 10_000 });
+    const task = newTask();
+    await stores.tasks.create(task);
+    const keys = ["a", "b", "c"];
+    await (await takeTask(stores.tasks, task)).ask(
+      keys.map((key) => ({ key, request: {} })),
+      {},
+    );
+    expect(await stores.tasks.answer(task.id, { a: { text: "x".repeat(6_000) } })).toBe(true);
+    const large = stores.tasks.answer(task.id, { b: { text: "x".repeat(6_000) } });
+    await expect(large).rejects.toMatchObject({ code: "tasks_full", retryable: true });
+    expect(Object.keys((await stores.tasks.find(task.id))?.requests ?? {})).toEqual(["b", "c"]);
+    expect(await stores.tasks.answer(task.id, { b: {}, c: {} })).toBe(true);
+    const run = await takeTask(stores.tasks, task);
+    expect([...run.answers.keys()]).toEqual(keys);
+    await run.ask([], {}); // they are in the journal, or nobody asks for them any more
+    await stores.tasks.create(newTask({ call: { text: "x".repeat(8_000) } }));
+  });
   it("refuse limits that are none", () => {
     expect(() => openMemory({ maxTasks: 0 })).toThrow("maxTasks must be positive, got 0");
     expect(() => openMemory({ maxTask: 1 } as never)).toThrow('did you mean "maxTasks"?');

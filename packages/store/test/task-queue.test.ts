@@ -232,5 +232,18 @@ onPostgres("the queue of tasks", "queue", (url, schema) => {
       await other.close();
       await takeTask(tasks, task);
     });
+    it("is made again when somebody dropped its tables, and no task is lost with it", async () => {
+      const task = newTask();
+      await tasks.create(task);
+      await run(`drop schema ${jobs} cascade`);
+      await expect(tasks.take([task.server], "me")).rejects.toThrow("does not exist");
+      await tasks.create({ ...newTask(), server: task.server });
+      const servers = [task.server];
+      await eventually(async () => {
+        await tasks.sweep();
+        const taken = await tasks.take(servers, "me");
+        return taken?.task.id === task.id ? taken : undefined;
+      });
+    });
   });
 });

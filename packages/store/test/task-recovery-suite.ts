@@ -97,6 +97,20 @@ export function taskRecoverySuite(kind: string, open: (leaseMs: number) => Store
       });
     });
 
+    it("are taken also by a clock that has gone back since their last run", async () => {
+      const task = newTask();
+      await tasks.create(task);
+      await (await takeTask(tasks, task)).ask([{ key: "q", request: {} }], {});
+      const now = Date.now;
+      Date.now = () => now() - 3_600_000; // Postgres has a clock of its own
+      try {
+        await tasks.answer(task.id, { q: { action: "accept" } });
+        expect((await takeTask(tasks, task)).task.id).toBe(task.id);
+      } finally {
+        Date.now = now;
+      }
+    });
+
     describe("whose time is over", () => {
       it("are gone once they have ended, and deleted by a sweep", async () => {
         const task = newTask({ ttlMs: 2_000 });

@@ -1,4 +1,4 @@
-import { ConfigError, messageOf } from "@tenon/core";
+import { ConfigError, codeOf, messageOf } from "@tenon/core";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { type Place, SCHEMA } from "./place.ts";
@@ -40,7 +40,8 @@ export function schemaOf({ schema = SCHEMA }: Place): string {
  */
 export async function alone(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<void>): Promise<void> {
   const client = await pool.connect().catch((cause: unknown) => {
-    throw new ConfigError(`The database of --database cannot be reached: ${messageOf(cause)}`, {
+    const todo = codeOf(cause) === "3D000" ? "; make it first, with createdb" : ""; // SQLSTATE: no such database
+    throw new ConfigError(`The database of --database cannot be reached: ${messageOf(cause)}${todo}`, {
       code: "database",
       cause,
     });

@@ -36,7 +36,8 @@ export async function noteStateKeys(
   if (noted === newest) return;
   throw new ConfigError(
     `The processes of the ${server} server on this database seal questions with another key than this one: give all of them the ` +
-      "same TENON_STATE_KEYS. Where that key is lost, and with it the questions that are open, delete its row in desk_keys",
+      "same TENON_STATE_KEYS. One that was started without has its key in the file state-keys of its data directory. Where that key is " +
+      "lost, and with it the questions that are open, delete its row in desk_keys",
     { code: "state_keys" },
   );
 }

@@ -16,6 +16,8 @@ export interface ServeOptions {
   allowedHosts?: readonly string[] | undefined;
   /** Tasks the process runs at once; 0: worker processes run them. */
   concurrency?: number | undefined;
+  /** Only runs tasks; default false. A task's questions lie in the database unsealed, so such a process needs nobody's state keys. */
+  onlyTasks?: boolean | undefined;
 }
 
 /** What one server of the desk is made with. */

@@ -44,7 +44,7 @@ export function createOrderServer(options: ServerOptions): TenonServer<{ book: O
     ...(options.allowedHosts && { http: { allowedHosts: options.allowedHosts } }),
     lifespan: async () => {
       await options.database.ready();
-      if (shared) await noteStateKeys(options.database, "order", stateKeys);
+      if (shared && !options.onlyTasks) await noteStateKeys(options.database, "order", stateKeys);
       return { value: { book: createOrderBook(options.database) } };
     },
   });

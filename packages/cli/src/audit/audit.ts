@@ -50,7 +50,8 @@ export async function verify(flags: PlaceFlags & { anchor?: { seq: number; hash:
   await withTrail(flags, "the audit trail was not checked", async (audit) => {
     const verdict = await audit.verify({ anchor: flags.anchor });
     const open = verdict.intact ? await audit.unfinished() : [];
-    const shown = { ...verdict, ...(verdict.intact && { unfinished: open.length }) };
+    const anchor = verdict.intact && verdict.head && `${verdict.head.seq}:${verdict.head.hash}`;
+    const shown = { ...verdict, ...(verdict.intact && { unfinished: open.length }), ...(anchor && { anchor }) };
     if (flags.json) process.stdout.write(`${JSON.stringify(shown)}\n`);
     if (!verdict.intact) {
       throw new CommandError(
@@ -69,7 +70,7 @@ export async function verify(flags: PlaceFlags & { anchor?: { seq: number; hash:
       process.stdout.write("empty: nothing was ever written, or all of it is gone\n");
       return;
     }
-    const { entries, intents, unknown, corrections, head } = verdict;
+    const { entries, intents, unknown, corrections } = verdict;
     const about = [
       `${intents} calls`,
       ...(unknown > 0 ? [`${unknown} with an unknown outcome`] : []),
@@ -77,7 +78,7 @@ export async function verify(flags: PlaceFlags & { anchor?: { seq: number; hash:
       ...(open.length > 0 ? [`${open.length} without an outcome yet`] : []),
     ];
     process.stdout.write(`unbroken: ${entries} entries (${about.join(", ")})\n`);
-    if (head) process.stdout.write(`anchor: ${head.seq}:${head.hash}\n`);
+    if (anchor) process.stdout.write(`anchor: ${anchor}\n`);
   });
 }
 

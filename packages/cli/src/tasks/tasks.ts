@@ -92,7 +92,7 @@ export async function show(id: string, flags: PlaceFlags & { json?: boolean }): 
     const about = {
       created: time(createdAt),
       kept: ttlMs === null ? "until it is deleted" : `until ${time(createdAt + ttlMs)}`,
-      ...(fruitless > 0 && { "runs without a step": fruitless }),
+      ...(fruitless > 0 && task.status === "working" && { "runs without a step": fruitless }),
       arguments: isRecord(call) ? call.args : undefined,
       ...(Object.keys(requests).length > 0 && { questions: requests }),
       result,

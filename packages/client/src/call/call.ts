@@ -94,7 +94,7 @@ async function send(
     return Date.now() - began;
   };
   // the key makes one task of several sendings
-  const safe = () => isRepeatable(tools.find(name)) || saysTask(tools, name);
+  const safe = () => isRepeatable(tools.find(name)) || tools.makesTasks(name);
   const how = { safe, mayRepeat: repeatsOf(request.runtime), inTurn: true, via };
   const answer = await sendRequest(context, wire, carried, { ...how, before })
     .catch(async (error: unknown) => {
@@ -114,11 +114,6 @@ async function send(
   return checkResult(server.name, request.name, answer);
 }
 
-/** Whether a tool of a server of ours makes tasks: such a server knows idempotency keys. */
-function saysTask(tools: ToolList, name: string): boolean {
-  return typeof tools.find(name)?.meta[META.task] === "string";
-}
-
 /** What is worth keeping of the answer that a task begins. @throws ProtocolError `bad_answer` */
 function created(server: string, what: string, answer: TaskCreated): TaskCreated {
   const { inputRequests: _later, ...task } = readTask(server, what, answer);
@@ -132,7 +127,7 @@ async function begin(context: CallContext, request: ToolCallRequest, state: Call
   const { source } = state;
   const what = `tools/call ${name}`;
   const definition = () => tools.mirrored(name);
-  const moreMeta = () => (saysTask(tools, name) ? { [META.idempotencyKey]: state.key } : {});
+  const moreMeta = () => (tools.makesTasks(name) ? { [META.idempotencyKey]: state.key } : {});
   const params = { name, arguments: { ...args } };
   const wire: WireRequest = { method: "tools/call", what, params, headers, meta, moreMeta, signal, source, definition };
   const legOf = (round: number): Leg => ({ server: server.name, tool: name, args, round });

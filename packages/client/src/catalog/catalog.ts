@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Tool } from "@modelcontextprotocol/client";
-import { ConfigError, ConnectionError, ProtocolError, type TenonError } from "@tenon/core";
+import { ConfigError, ConnectionError, META, ProtocolError, type TenonError } from "@tenon/core";
 import { IdentityChanged } from "../auth/refusal.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Server } from "../connection/server.ts";
@@ -28,6 +28,8 @@ export class ToolList {
   /** Definitions that the transport must know, by wire name: their parameters travel as headers too. */
   #mirrored: ReadonlyMap<string, Tool> = new Map();
   #offered: readonly WireTool[] = [];
+  /** Whether the server the list came from makes tasks for this client. */
+  #tasks = false;
   #ambiguous: ReadonlySet<string> = new Set();
   #problems: readonly Problem[] = [];
   readonly #doubts = new Map<string, Problem>();
@@ -61,6 +63,11 @@ export class ToolList {
     return this.#all.get(name);
   }
 
+  /** Whether calls of a tool are tasks of a server of ours: such a server knows idempotency keys. */
+  makesTasks(name: string): boolean {
+    return this.#tasks && typeof this.find(name)?.meta[META.task] === "string";
+  }
+
   /** The definition for the transport, where it has parameters that travel as headers too. */
   mirrored(name: string): Tool | undefined {
     return this.#mirrored.get(name);
@@ -83,6 +90,7 @@ export class ToolList {
     this.#all = new Map();
     this.#mirrored = new Map();
     this.#offered = [];
+    this.#tasks = false;
     this.#ambiguous = new Set();
     this.#problems = [];
     this.#doubts.clear();
@@ -256,6 +264,7 @@ export class ToolList {
       // the older revision has no such word: without announcements nothing else says that a list is old
       else if (!capability?.listChanged || !connection.hearsChanges) this.#keepFor(UNANNOUNCED_MS);
       const over = { http: connection.era === "modern" && "url" in connection.config, tasks: connection.hasTasks };
+      this.#tasks = over.tasks;
       await this.#take(items, over, connection !== before);
       return this.#offered;
     } catch (error) {

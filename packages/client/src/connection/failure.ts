@@ -126,6 +126,12 @@ function lost({ server, place, what }: Target, reason: string, cause: unknown): 
  */
 const BEFORE_IT_RAN = new Set([-32_700, -32_600, -32_601, -32_602, -32_002, -32_020, -32_021, -32_022, -32_042]);
 
+/** What to do about an error that the server's own words say too little of; begins with a space, or is empty. */
+export const hintFor = (code: number): string =>
+  code === ProtocolErrorCode.MissingRequiredClientCapability
+    ? " (the server needs something this client does not offer; for questions to a person set `elicitation`)"
+    : "";
+
 /** @param status of the HTTP answer, where it was one that says the request itself is at fault */
 function refused(
   { server, what }: Target,
@@ -133,12 +139,8 @@ function refused(
   cause: unknown,
   status = 200,
 ): Failure {
-  const hint =
-    code === ProtocolErrorCode.MissingRequiredClientCapability
-      ? " (the server needs something this client does not offer; for questions to a person set `elicitation`)"
-      : "";
   const shown = message.length > MAX_SHOWN ? `${message.slice(0, MAX_SHOWN)}…` : message;
-  const error = new ProtocolError(`server "${server}" refused ${what}: ${shown} (JSON-RPC ${code})${hint}`, {
+  const error = new ProtocolError(`server "${server}" refused ${what}: ${shown} (JSON-RPC ${code})${hintFor(code)}`, {
     code: "rpc_error",
     server,
     maybeExecuted: !BEFORE_IT_RAN.has(code) && !(status >= 400 && status < 500),

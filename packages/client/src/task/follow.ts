@@ -261,7 +261,7 @@ class Follower {
       } catch (error) {
         if (signal.aborted || !passes(error)) throw error;
         const asked = error instanceof TenonError && isRecord(error.data) ? error.data.retryAfterMs : undefined;
-        const wait = typeof asked === "number" ? Math.min(asked, MOST_MS) : waits.next();
+        const wait = typeof asked === "number" ? Math.min(MOST_MS, Math.max(asked, LEAST_MS)) : waits.next();
         const away = performance.now() - began;
         if (away + wait > this.#outageMs) throw this.#outOfReach(away, error as TenonError); // `passes` knows no other
         await sleep(wait, signal).catch(() => {

@@ -1,6 +1,7 @@
 import { ExecutionError, isRecord, META, ProtocolError, type TenonError } from "@tenon/core";
 import { kindOf, shownValue } from "@tenon/core/internal";
 import { recordAt, textAt } from "../catalog/pages.ts";
+import { hintFor } from "../connection/failure.ts";
 import { progressEvent } from "../events.ts";
 import type { TaskCreated } from "../types/calls.ts";
 import type { ProgressEvent } from "../types/events.ts";
@@ -131,12 +132,15 @@ export function endingOf(server: string, tool: string | undefined, task: WireTas
   const error = isRecord(task.error) ? task.error : {};
   const code = typeof error.code === "number" ? error.code : -32_603;
   const said = textAt(error, "message") ?? statusMessage ?? "it gave no reason";
-  return new ProtocolError(`${words} on server "${server}" failed: ${said.slice(0, MAX_SHOWN)} (JSON-RPC ${code})`, {
-    code: "rpc_error",
-    server,
-    maybeExecuted: true,
-    data: { taskId, code, ...(error.data !== undefined && { data: error.data }) },
-  });
+  return new ProtocolError(
+    `${words} on server "${server}" failed: ${said.slice(0, MAX_SHOWN)} (JSON-RPC ${code})${hintFor(code)}`,
+    {
+      code: "rpc_error",
+      server,
+      maybeExecuted: true,
+      data: { taskId, code, ...(error.data !== undefined && { data: error.data }) },
+    },
+  );
 }
 
 /** The raw result of a completed task. @throws ProtocolError `bad_answer` */

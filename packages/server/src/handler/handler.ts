@@ -13,7 +13,12 @@ import type { Linear } from "./linear.ts";
 import { progressReporter, RequestContext } from "./request-context.ts";
 
 /** What may be said to a caller about `error`; everything else goes to the log under a reference. */
-export function describeFailure(service: Service, exchange: Exchange, what: string, error: unknown): string {
+export function describeFailure(
+  service: Pick<Service, "log" | "exposeErrors">,
+  exchange: Exchange,
+  what: string,
+  error: unknown,
+): string {
   if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
   if (error instanceof ToolError) return error.message;
   // who stops because its client has left did right: any client could fill the log with errors otherwise

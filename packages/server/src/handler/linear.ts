@@ -21,8 +21,8 @@ export interface Question<A> {
 
 /** Keeps finished steps of the round outside this process, so that a crash does not repeat them. */
 export interface Recorder {
-  /** @throws when nothing may take effect any more: the round was stopped from outside */
-  check?(): void;
+  /** Before each step has an effect. @throws when it may have none: the round was stopped from outside, or no step can be called so */
+  check?(step: string): void | Promise<void>;
   /** Before the first step of the round has an effect. */
   begin(): Promise<void>;
   record(step: string, result: Json): Promise<void>;

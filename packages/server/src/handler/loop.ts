@@ -190,7 +190,7 @@ export function createLoop(round: Round, call: { over: boolean }, leaveBehind: (
     const recorded = journal.steps.get(key);
     if (recorded) return recorded[0] as V; // recorded by the same step: the same type after JSON
     await allAnswered();
-    recorder?.check?.();
+    await recorder?.check?.(key);
     if (recorder) {
       begun ??= recorder.begin().catch((error: unknown) => {
         unrecorded = { error };

@@ -60,7 +60,7 @@ export function timelyTasks(store: TaskStore, ms: number = STORE_MS): TaskStore 
     ask: (questions, journal) => limited("ask", run.ask(questions, journal)),
     finish: (end) => limited("finish", run.finish(end)),
     again: (delayMs, statusMessage) => limited("again", run.again(delayMs, statusMessage)),
-    release: () => limited("release", run.release()),
+    release: (delayMs) => limited("release", run.release(delayMs)),
   });
   return {
     shared: store.shared,

@@ -172,6 +172,8 @@ export function createHttpSide(
   );
   const answering = new Set<Promise<unknown>>();
   const shares = createShares(MAX_LISTENING);
+  /** Streams of tasks that are being opened: many may ask at once. */
+  let listensOpening = 0;
   const taskStreams = createTaskStreams();
   let closed = false;
   const knownScopes = (): ReadonlySet<string> => {
@@ -275,14 +277,19 @@ export function createHttpSide(
     const viewer = viewerOf({ caller, era: "modern", headers, authenticated, body, params });
     const ids = service.tasks.offered() ? taskIdsOf(body) : undefined;
     let atEnd = giveBack;
+    let opening = false;
     try {
       if (ids && !declaresTasks(viewer.client)) {
         const { code, message, data } = missingTasks("News of tasks");
         return Response.json({ jsonrpc: "2.0", id: body.id, error: { code, message, data } }, { status: 400 });
       }
-      if (ids && taskStreams.alone >= MAX_SUBSCRIPTIONS) {
+      if (ids && taskStreams.alone + listensOpening >= MAX_SUBSCRIPTIONS) {
         const error = { code: -32603, message: "Subscription limit reached" };
         return Response.json({ jsonrpc: "2.0", id: body.id, error });
+      }
+      if (ids) {
+        listensOpening += 1;
+        opening = true;
       }
       const feed = ids && (await service.tasks.feed(ids, caller));
       const response = await send(withoutHidden(service, body, viewer));
@@ -292,6 +299,7 @@ export function createHttpSide(
       const stream = feed ? taskStreams.add(response, feed, body.id as string | number) : response;
       return whileValid(stream, admitted, giveBack);
     } finally {
+      if (opening) listensOpening -= 1;
       atEnd?.();
     }
   }

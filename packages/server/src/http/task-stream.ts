@@ -4,12 +4,12 @@ import type { TaskFeed } from "../task/feed.ts";
 
 /** Comment lines keep proxies from cutting a stream that is silent for long. */
 const KEEP_ALIVE_MS = 15_000;
-/** Events that may wait for a slow reader before news of tasks is dropped: what it reads next is the whole task again. */
-const MAX_WAITING = 1_000;
+/** Bytes that may wait for a slow reader before news of tasks waits too: what it reads next is the whole task as it is then. */
+const MAX_WAITING_BYTES = 1024 * 1024;
 
 /** The protocol layer knows no tasks: adds them to its streams of `subscriptions/listen`. */
 export interface TaskStreams {
-  /** How many tell of tasks alone: the protocol layer does not count these. */
+  /** How many tell of tasks alone, or may: the protocol layer does not count these. */
   readonly alone: number;
   /**
    * @param response the protocol layer's stream for the same request
@@ -45,10 +45,17 @@ export function withTaskIds(params: unknown, ids: readonly string[]): Record<str
 
 export function createTaskStreams(): TaskStreams {
   const alone = new Set<() => void>();
+  /** Streams whose acknowledgement did not come yet. */
+  let opening = 0;
 
   function add(response: Response, feed: TaskFeed, id: string | number): Response {
     const reader = response.body?.getReader();
     if (!reader) return response;
+    opening += 1;
+    let known = (): void => {
+      opening -= 1;
+      known = () => undefined;
+    };
     const decoder = new TextDecoder();
     const encoder = new TextEncoder();
     let buffered = "";
@@ -59,78 +66,86 @@ export function createTaskStreams(): TaskStreams {
     let last = "";
     let tidyUp: () => void = () => undefined;
 
-    const body = new ReadableStream<Uint8Array>({
-      start(controller) {
-        const write = (text: string): void => {
-          if (!over) controller.enqueue(encoder.encode(text));
-        };
-        const end = (): void => {
-          if (over) return;
-          write(last);
-          over = true;
-          tidy();
-          controller.close();
-        };
-        /** @returns whether the stream is over */
-        const take = (event: string): boolean => {
-          const message = messageOf(event);
-          if (message?.method === "notifications/subscriptions/acknowledged") {
-            const params = withTaskIds(message.params, feed.ids);
-            tasksAlone = feed.ids.length > 0 && Object.keys(params.notifications as object).length === 1; // made a record above
-            write(eventOf({ ...message, params }));
-            stop = feed.start((task) => {
-              if ((controller.desiredSize ?? 0) > -MAX_WAITING) write(eventOf(taskNotification(task, id)));
-            });
-            return false;
-          }
-          if (message?.id !== id) {
-            write(`${event}\n\n`);
-            return false;
-          }
-          last = `${event}\n\n`;
-          return true;
-        };
-        const pump = async (): Promise<void> => {
-          for (;;) {
-            const { done, value } = await reader.read();
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start(controller) {
+          const write = (text: string): void => {
+            if (!over) controller.enqueue(encoder.encode(text));
+          };
+          const end = (): void => {
             if (over) return;
-            if (done) break;
-            buffered += decoder.decode(value, { stream: true });
-            const events = buffered.split("\n\n");
-            buffered = events.pop() ?? "";
-            if (events.map(take).includes(true)) break;
-          }
-          if (!tasksAlone) return end();
-          // nothing else was asked for, so for the protocol layer it is over
-          alone.add(end);
-          keepAlive = setInterval(() => write(": keepalive\n\n"), KEEP_ALIVE_MS);
-          keepAlive.unref();
-        };
-        const tidy = (): void => {
-          stop();
-          clearInterval(keepAlive);
-          alone.delete(end);
-          reader.cancel().catch(() => undefined); // it ended by itself meanwhile
-        };
-        tidyUp = tidy;
-        pump().catch((error: unknown) => {
-          if (over) return;
+            write(last);
+            over = true;
+            tidy();
+            controller.close();
+          };
+          /** @returns whether the stream is over */
+          const take = (event: string): boolean => {
+            const message = messageOf(event);
+            if (message?.method === "notifications/subscriptions/acknowledged") {
+              const params = withTaskIds(message.params, feed.ids);
+              tasksAlone = feed.ids.length > 0 && Object.keys(params.notifications as object).length === 1; // made a record above
+              if (!tasksAlone) known();
+              write(eventOf({ ...message, params }));
+              stop = feed.start((task) => {
+                if ((controller.desiredSize ?? 0) <= 0) return false;
+                write(eventOf(taskNotification(task, id)));
+                return true;
+              });
+              return false;
+            }
+            if (message?.id !== id) {
+              write(`${event}\n\n`);
+              return false;
+            }
+            last = `${event}\n\n`;
+            return true;
+          };
+          const pump = async (): Promise<void> => {
+            for (;;) {
+              const { done, value } = await reader.read();
+              if (over) return;
+              if (done) break;
+              buffered += decoder.decode(value, { stream: true });
+              const events = buffered.split("\n\n");
+              buffered = events.pop() ?? "";
+              if (events.map(take).includes(true)) break;
+            }
+            if (!tasksAlone) return end();
+            // nothing else was asked for, so for the protocol layer it is over
+            alone.add(end);
+            known();
+            keepAlive = setInterval(() => write(": keepalive\n\n"), KEEP_ALIVE_MS);
+            keepAlive.unref();
+          };
+          const tidy = (): void => {
+            known();
+            stop();
+            clearInterval(keepAlive);
+            alone.delete(end);
+            reader.cancel().catch(() => undefined); // it ended by itself meanwhile
+          };
+          tidyUp = tidy;
+          pump().catch((error: unknown) => {
+            if (over) return;
+            over = true;
+            tidy();
+            controller.error(error);
+          });
+        },
+        cancel() {
           over = true;
-          tidy();
-          controller.error(error);
-        });
+          tidyUp();
+        },
       },
-      cancel() {
-        over = true;
-        tidyUp();
-      },
-    });
+      new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING_BYTES }),
+    );
     return new Response(body, { status: response.status, headers: response.headers });
   }
 
   return {
     get alone() {
-      return alone.size;
+      return alone.size + opening;
     },
     add,
     close() {

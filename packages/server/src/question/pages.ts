@@ -93,14 +93,14 @@ export function createPages(options: {
     async completed(key) {
       const id = ids.get(key);
       if (id === undefined) return undefined;
-      const until = Date.now() + options.waitMs;
+      const until = performance.now() + options.waitMs;
       for (;;) {
         const record = await read(store, id);
         if (record?.done) {
           await options.onCompleted(id);
           return record.done;
         }
-        if (!record || Date.now() >= until) return undefined;
+        if (!record || performance.now() >= until) return undefined;
         await sleep(POLL_MS, undefined, { signal: options.signal });
       }
     },

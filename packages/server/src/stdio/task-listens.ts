@@ -96,7 +96,12 @@ export function createTaskListens(
       // what it tells comes after the acknowledgement
       entry.stop = () => undefined;
       setImmediate(() => {
-        if (open.get(id) === entry) entry.stop = entry.feed.start((task) => wire.send(taskNotification(task, id)));
+        if (open.get(id) === entry) {
+          entry.stop = entry.feed.start((task) => {
+            wire.send(taskNotification(task, id));
+            return true;
+          });
+        }
       });
       return { ...message, params: withTaskIds(message.params, entry.feed.ids) };
     },

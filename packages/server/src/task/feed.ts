@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { isRecord, type JsonObject } from "@tenon/core";
 import type { TaskStore } from "@tenon/store";
 import type { Caller } from "../handler/context.ts";
@@ -18,10 +19,10 @@ export interface TaskFeed {
   readonly ids: readonly string[];
   /**
    * Sends each task as it is now, and then whenever that changes.
-   * @param send the parameters of `notifications/tasks`
+   * @param send the parameters of `notifications/tasks`; false where they could not go out now: the task is looked at again
    * @returns ends it
    */
-  start(send: (task: JsonObject) => void): () => void;
+  start(send: (task: JsonObject) => boolean): () => void;
 }
 
 /** The ids a `subscriptions/listen` request names; undefined when it asks for no tasks. */
@@ -36,7 +37,7 @@ function follow(
   parts: { store: TaskStore; log: ServerLog },
   id: string,
   find: () => Promise<JsonObject | undefined>,
-  send: (task: JsonObject) => void,
+  send: (task: JsonObject) => boolean,
 ): () => void {
   let over = false;
   let sent = "";
@@ -57,13 +58,13 @@ function follow(
       const task = await find();
       if (over) return;
       if (!task) return end(); // its time is over
-      const text = JSON.stringify(task);
-      if (text !== sent) {
-        sent = text;
+      // the whole of it may be large, and there may be many listeners
+      const print = createHash("sha256").update(JSON.stringify(task)).digest("base64url");
+      if (print !== sent) {
         lastAt = performance.now();
-        send(task);
+        if (send(task)) sent = print;
       }
-      if (ENDED.has(task.status)) return end(); // nothing of it changes any more
+      if (print === sent && ENDED.has(task.status)) return end(); // nothing of it changes any more
     } catch (error) {
       parts.log("warning", "looking at a task for its listener failed", { task: id, error });
     } finally {

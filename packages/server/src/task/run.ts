@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type InputRequest, ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
-import { isRecord, type Json, type JsonObject } from "@tenon/core";
+import { ConfigError, isRecord, type Json, type JsonObject } from "@tenon/core";
 import { toJson } from "@tenon/core/internal";
 import { LeaseLostError, type TaskEnd, type TaskRun, type TaskStore } from "@tenon/store";
 import { readArguments } from "../definition/arguments.ts";
@@ -26,8 +26,10 @@ const MAX_ROUNDS = 1_000;
 /** Milliseconds before a task that failed is tried again; doubled each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-/** Milliseconds a task of an unknown tool is held. */
+/** Milliseconds before a task of an unknown tool is looked at again. */
 const STRANGE_MS = 2_000;
+/** Characters of a step's key, as stores keep it. */
+const MAX_STEP_NAME = 500;
 /** Milliseconds between tries to keep how a task ended. */
 const KEEP_AGAIN_MS = [200, 1_000] as const;
 
@@ -36,6 +38,17 @@ export interface RunParts {
   readonly service: Service;
   readonly store: TaskStore;
   readonly defaults: TaskDefaults;
+  /** Tools this process was asked to run and does not offer: each is worth one line of the log. */
+  readonly strange: Set<string>;
+}
+
+/** Refuses before its effect a step that the store could not record after it. @throws ConfigError `code: "step_key"` */
+function checkStepName(step: unknown): void {
+  if (typeof step === "string" && step !== "" && step.length <= MAX_STEP_NAME && !step.includes("\0")) return;
+  throw new ConfigError(
+    `ctx.step: the key of a step of a task is a text of 1 to ${MAX_STEP_NAME} characters without NUL; make a digest of what is longer`,
+    { code: "step_key" },
+  );
 }
 
 /** A tool by its name for callers, and the server it lives on. */
@@ -89,8 +102,8 @@ class Run {
       await this.#runTool(found.service, found.tool);
     } catch (error) {
       if (error instanceof LeaseLostError) return;
-      root.log("error", "a run of a task ended early; another one continues", { task: task.id, error });
-      await this.#release();
+      root.log("error", "a run of a task ended early", { task: task.id, error });
+      await this.#notKept(error);
     } finally {
       this.#watch.end();
     }
@@ -98,16 +111,19 @@ class Run {
 
   /**
    * A process that was started before the tool was written, or after it was taken away, must not count as a failure of the task:
-   * holds it for a moment, so that it is not taken again and again, and hands it back.
+   * hands it back for a moment, so that it is not taken again and again. It takes no place meanwhile: there may be many of them.
    */
   async #leaveToOthers(): Promise<void> {
     const { id, tool } = this.#run.task;
-    this.#parts.service.log("warning", "a task is of a tool that this process does not offer; left to others", {
-      task: id,
-      tool,
-    });
-    await sleep(STRANGE_MS, undefined, { signal: this.#watch.signal }).catch(() => undefined); // stopped
-    await this.#release();
+    const { service, strange } = this.#parts;
+    if (!strange.has(tool)) {
+      strange.add(tool);
+      service.log("warning", "a task is of a tool that this process does not offer; left to others", {
+        task: id,
+        tool,
+      });
+    }
+    await this.#release(STRANGE_MS);
   }
 
   async #runTool(service: Service, tool: CompiledTool): Promise<void> {
@@ -124,7 +140,7 @@ class Run {
     try {
       lifespan = await service.lifespan();
     } catch (error) {
-      return this.#again(describeFailure(service, exchange, this.#what, error), MAX_FRUITLESS);
+      return this.#again(this.#described(service, exchange, error), MAX_FRUITLESS);
     }
     const { journal, rounds } = roundOf(run, call);
     const progress = createTaskProgress(run, (error) => {
@@ -152,7 +168,8 @@ class Run {
     ]);
     await progress.end();
     if (watch.stopped === "gone") return;
-    if (watch.stopped === "store" || !ended) return this.#release();
+    if (watch.stopped === "store") return this.#notKept(watch.refused);
+    if (!ended) return this.#release();
     // what it throws when it is stopped is no failure of its own
     if (watch.stopped === "closing" && !("done" in ended) && !("questions" in ended)) return this.#release();
     await this.#settle(service, tool, exchange, ended, { journal, rounds });
@@ -172,7 +189,10 @@ class Run {
       complete: answers.size === journal.asked.size,
       recorder: {
         begin: async () => undefined,
-        check: () => watch.check(),
+        async check(step) {
+          checkStepName(step);
+          await watch.check();
+        },
         record: async (step, result) => {
           try {
             await run.record(step, result as unknown as readonly Json[]); // a step's result is a list of one or none
@@ -226,6 +246,13 @@ class Run {
     return toJson({ resultType: "complete", ...failedCall(text, data) });
   }
 
+  /** What the caller reads of a failure; the line in the log says of which task it is. */
+  #described(service: Service, exchange: Exchange, error: unknown): string {
+    const { id } = this.#run.task;
+    const log: Service["log"] = (level, message, details) => service.log(level, message, { task: id, ...details });
+    return describeFailure({ log, exposeErrors: service.exposeErrors }, exchange, this.#what, error);
+  }
+
   async #failedBy(service: Service, exchange: Exchange, error: unknown): Promise<void> {
     if (error instanceof ProtocolError) {
       const { code, message } = error;
@@ -236,7 +263,7 @@ class Run {
         error: { code, message, ...(data !== undefined && { data }) },
       });
     }
-    const text = describeFailure(service, exchange, this.#what, error);
+    const text = this.#described(service, exchange, error);
     if (error instanceof ToolError) {
       return this.#finish({
         status: "completed",
@@ -247,11 +274,27 @@ class Run {
     return this.#finish({ status: "completed", result: this.#failed(text) });
   }
 
+  /**
+   * What a run did or asked could not be kept. Another one would do it again, so that comes after a pause and counts; what no
+   * store ever takes is given up at once.
+   */
+  async #notKept(error: unknown): Promise<void> {
+    const text = `${this.#what}: what it did or asked could not be kept`;
+    try {
+      if (error instanceof ConfigError) await this.#giveUp(`${text}, and never can be; look at the log of the server`);
+      else await this.#again(text, Math.max(MAX_FRUITLESS, this.#attempts));
+    } catch (later) {
+      // the lease lapses anyway, so a store that cannot be reached does no more than delay the next run
+      if (later instanceof LeaseLostError) return;
+      this.#parts.service.log("warning", "handing a task back failed", { task: this.#run.task.id, error: later });
+    }
+  }
+
   /** Lets it be tried again after a growing pause, unless it was tried often enough. */
   async #again(text: string, attempts: number): Promise<void> {
-    const spent = (this.#fruitful ? 0 : this.#run.task.fruitless) + 1;
+    const spent = this.#fruitful ? 0 : this.#run.task.fruitless + 1;
     if (spent >= attempts) return this.#giveUp(text);
-    const whole = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (spent - 1));
+    const whole = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, spent - 1));
     const pauseMs = Math.round(whole * (0.5 + Math.random() / 2)); // not all at once, when they failed together
     await this.#run.again(pauseMs, `${text}; attempt ${spent + 1} of ${attempts} in ${(pauseMs / 1_000).toFixed(1)} s`);
   }
@@ -274,15 +317,15 @@ class Run {
       try {
         return await this.#run.finish(end);
       } catch (error) {
-        if (pauseMs === undefined || error instanceof LeaseLostError) throw error;
+        if (pauseMs === undefined || error instanceof LeaseLostError || error instanceof ConfigError) throw error;
         await sleep(pauseMs);
       }
     }
   }
 
-  async #release(): Promise<void> {
+  async #release(delayMs = 0): Promise<void> {
     // the lease lapses anyway, so a store that cannot be reached does no more than delay the next run
-    await this.#run.release().catch((error: unknown) => {
+    await this.#run.release(delayMs).catch((error: unknown) => {
       this.#parts.service.log("warning", "handing a task back failed", { task: this.#run.task.id, error });
     });
   }

@@ -51,7 +51,10 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
   async function start(places: number, holds: boolean): Promise<Runner> {
     const { startRunner } = await import("./runner.ts"); // a server without such tools never loads it
     if (closed) return { close: async () => undefined, done: Promise.resolve() }; // meanwhile
-    const runner = startRunner({ service: service(), store, defaults }, { concurrency: places, holds });
+    const runner = startRunner(
+      { service: service(), store, defaults, strange: new Set() },
+      { concurrency: places, holds },
+    );
     runners.add(runner);
     void runner.done.then(() => runners.delete(runner));
     return runner;

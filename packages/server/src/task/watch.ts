@@ -1,4 +1,4 @@
-import { TenonError } from "@tenon/core";
+import { ConfigError, TenonError } from "@tenon/core";
 import { LeaseLostError, type TaskRun, type TaskStore } from "@tenon/store";
 import type { ServerLog } from "../log.ts";
 
@@ -27,8 +27,10 @@ export interface RunWatch {
   readonly stopped: StopReason | undefined;
   /** Resolves when the handler was stopped and its grace is over. */
   readonly left: Promise<void>;
+  /** Why it was stopped, where the store will never take what was to be recorded. */
+  readonly refused: ConfigError | undefined;
   /** @throws TenonError `code: "task_stopped"` when nothing may take effect any more */
-  check(): void;
+  check(): Promise<void>;
   /** Tells that something could not be recorded. */
   failed(error: unknown): void;
   end(): void;
@@ -39,6 +41,7 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
   const { id, tool } = run.task;
   const controller = new AbortController();
   let stopped: StopReason | undefined;
+  let refused: ConfigError | undefined;
   /** Until when the right surely lasts. */
   let held = performance.now() + store.leaseMs;
   let renewing = false;
@@ -58,9 +61,9 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
     grace = setTimeout(leave, GRACE_MS[reason]);
     controller.abort(reasonError(reason));
   }
+  // a handler that kept the process busy for long may still have its right; a store that does not answer cannot say so
+  const isOver = (): boolean => performance.now() > held;
   async function renew(): Promise<void> {
-    // a handler that kept the process busy for long may still have its right; a store that does not answer cannot say so
-    const isOver = (): boolean => performance.now() > held;
     if (renewing) {
       if (isOver()) stop("gone");
       return;
@@ -117,7 +120,12 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
       return stopped;
     },
     left,
-    check() {
+    get refused() {
+      return refused;
+    },
+    async check() {
+      // a process that stood still for longer than its lease asks first: its timers have not rung yet
+      if (!stopped && isOver()) await renew();
       if (stopped) throw reasonError(stopped);
     },
     failed(error) {
@@ -127,6 +135,7 @@ export function watchRun(run: TaskRun, store: TaskStore, closing: AbortSignal, l
         tool,
         error,
       });
+      if (error instanceof ConfigError) refused ??= error;
       stop("store");
     },
     end() {

@@ -14,7 +14,7 @@ export interface OpenPass {
 
 /** The trail while nobody else may add to it. */
 export interface AuditTurn {
-  /** The last entry, and milliseconds since 1970 by the clock all writers share. */
+  /** The last entry, and the time of day in milliseconds since 1970, of the database where it has a clock. */
   place(): Promise<{ readonly head: AuditAnchor; readonly now: number }>;
   /** Open passes of these calls, or of these writers, oldest first. */
   open(of: { readonly calls: readonly string[] } | { readonly writers: readonly string[] }): Promise<OpenPass[]>;

@@ -10,7 +10,7 @@ export type AuditKind = "intent" | "outcome" | "correction";
 export interface AuditRecord {
   /** 1 for the first entry, then one more for each: the order of the trail. */
   readonly seq: number;
-  /** ISO 8601 in UTC, by the clock of the store: the database's on Postgres. */
+  /** ISO 8601 in UTC, the time of day of whoever wrote it; the database's on Postgres. */
   readonly at: string;
   readonly kind: AuditKind;
   /** Names the call; the same when it is resumed by another process. */

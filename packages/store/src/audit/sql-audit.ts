@@ -69,7 +69,7 @@ export function createSqlAuditTable(side: SqlSide): AuditTable {
         const turn: AuditTurn = {
           async place() {
             const { seq, hash, now } = await trx
-              .selectNoFrom((from) => [...headIn(from), side.clock().as("now")])
+              .selectNoFrom((from) => [...headIn(from), side.wall().as("now")])
               .executeTakeFirstOrThrow();
             if (seq !== null && hash !== null) return { head: { seq: Number(seq), hash }, now: Number(now) };
             const any = await trx.selectFrom("tenon_audit").select("seq").limit(1).executeTakeFirst();

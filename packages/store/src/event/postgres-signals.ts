@@ -1,4 +1,4 @@
-import type { Json } from "@tenon/core";
+import { isRecord, type Json } from "@tenon/core";
 import { type Kysely, sql } from "kysely";
 import pg from "pg";
 import type { Tables } from "../sql/side.ts";
@@ -34,13 +34,15 @@ export function createPostgresSignals({ config, channel, answerMs, db }: ListenO
   let closed = false;
 
   function hear(payload: string | undefined): void {
-    let signal: { t: string; m: Json };
+    let signal: unknown;
     try {
-      signal = JSON.parse(payload ?? "") as typeof signal; // payloadOf() wrote it, or somebody else on our channel
+      signal = JSON.parse(payload ?? "");
     } catch {
       return; // not ours
     }
-    listeners.tell({ topic: String(signal.t), message: signal.m });
+    // whoever may connect to the database may send on our channel
+    if (!isRecord(signal) || typeof signal.t !== "string" || signal.m === undefined) return;
+    listeners.tell({ topic: signal.t, message: signal.m as Json }); // it comes out of JSON
   }
 
   /** Ends a connection, also one that does not answer. */

@@ -10,7 +10,10 @@ export interface HeldLease {
    * that was silent for too long and does not know yet.
    */
   readonly fence: number;
-  /** Milliseconds since 1970, by the clock of the store: the database's on Postgres. */
+  /**
+   * Milliseconds since 1970, by the clock of the store: the database's on Postgres; on SQLite one that all processes of the machine
+   * share, which nobody can set and which may differ from the time of day.
+   */
   readonly expiresAt: number;
 }
 

@@ -23,7 +23,10 @@ export async function takeLease(
       conflict
         .column("name")
         .doUpdateSet({ holder, fence, expires_at })
-        .where("tenon_leases.expires_at", "<=", side.clock()),
+        // one that was let go is free also by a clock that went back since
+        .where(({ or, eb }) =>
+          or([eb("tenon_leases.holder", "=", ""), eb("tenon_leases.expires_at", "<=", side.clock())]),
+        ),
     )
     .returning(["fence", "expires_at"])
     .executeTakeFirst();
@@ -52,10 +55,10 @@ export const releaseLease = (side: SqlSide, db: Queries, lease: Parameters<typeo
 
 /** The lease store over any of the databases: one set of queries. */
 export function createSqlLeases(side: SqlSide): LeaseStore {
-  let swept = Date.now();
+  let swept = performance.now();
 
   async function sweep(): Promise<number> {
-    swept = Date.now();
+    swept = performance.now();
     const db = await side.db();
     const old = (await side.now(db)) - FENCE_KEPT_MS;
     const { numDeletedRows } = await db.deleteFrom("tenon_leases").where("expires_at", "<=", old).executeTakeFirst();
@@ -67,7 +70,7 @@ export function createSqlLeases(side: SqlSide): LeaseStore {
     async acquire(name, holder, ttlMs) {
       checkLease(name, holder, ttlMs);
       // whoever comes by cleans up: no timer keeps a process alive for it
-      if (Date.now() - swept >= SWEEP_EVERY_MS) await sweep();
+      if (performance.now() - swept >= SWEEP_EVERY_MS) await sweep();
       const db = await side.db();
       for (;;) {
         const lease = await takeLease(side, db, { name, holder, ttlMs });

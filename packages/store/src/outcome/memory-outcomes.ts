@@ -1,4 +1,5 @@
 import { ConfigError, type Json } from "@tenon/core";
+import { createMemoryClock } from "../lease/memory-clock.ts";
 import {
   type ClaimedBefore,
   decideClaim,
@@ -72,13 +73,14 @@ export function createMemoryOutcomes(options: MemoryOptions): OutcomeStore {
     if (!(value > 0))
       throw new ConfigError(`openMemory(options): ${name} must be positive, got ${value}`, { code: "limit" });
   }
+  const clock = createMemoryClock();
   const entries = new Shelf<Entry>(
     (entry) => (entry.outcome?.length ?? 0) + [...entry.progress.values()].reduce((sum, text) => sum + text.length, 0),
   );
   const blobs = new Shelf<{ text: string; expiresAt: number }>((blob) => blob.text.length);
 
   function sweep(): number {
-    const now = Date.now();
+    const now = clock();
     let swept = 0;
     for (const shelf of [entries, blobs]) {
       for (const [key, { expiresAt }] of shelf.items) {
@@ -121,7 +123,7 @@ export function createMemoryOutcomes(options: MemoryOptions): OutcomeStore {
     shared: false,
     leaseMs,
     async claim({ key, digest, ttlMs }) {
-      const now = Date.now();
+      const now = clock();
       const before = entries.items.get(key);
       const decision = decideClaim(before, digest, now);
       if (decision === "finished") return { state: "finished", outcome: JSON.parse(before?.outcome ?? "null") as Json }; // finish() wrote it
@@ -159,7 +161,7 @@ export function createMemoryOutcomes(options: MemoryOptions): OutcomeStore {
     },
     async renew(lease) {
       const entry = held(lease);
-      if (entry) entry.leaseUntil = Date.now() + leaseMs;
+      if (entry) entry.leaseUntil = clock() + leaseMs;
       return entry !== undefined;
     },
     async finish(lease, outcome, { ttlMs, also = [] }) {
@@ -168,7 +170,7 @@ export function createMemoryOutcomes(options: MemoryOptions): OutcomeStore {
         entry.status = "finished";
         entry.outcome = text;
         entry.progress = new Map();
-        entry.expiresAt = Date.now() + ttlMs;
+        entry.expiresAt = clock() + ttlMs;
       };
       change(lease, end);
       for (const key of also) {
@@ -181,12 +183,12 @@ export function createMemoryOutcomes(options: MemoryOptions): OutcomeStore {
       if (entry) entry.status = "free";
     },
     async putBlob(id, text, ttlMs) {
-      blobs.write(id, { text, expiresAt: Date.now() + ttlMs });
+      blobs.write(id, { text, expiresAt: clock() + ttlMs });
       makeRoom();
     },
     async getBlob(id) {
       const blob = blobs.items.get(id);
-      return blob && blob.expiresAt > Date.now() ? blob.text : undefined;
+      return blob && blob.expiresAt > clock() ? blob.text : undefined;
     },
     sweep: async () => sweep(),
     async close() {

@@ -106,12 +106,12 @@ export async function claimOrWait(
   options: { waitMs: number; signal?: AbortSignal },
 ): Promise<Claim> {
   checkOptions(options, ["waitMs", "signal"], "claimOrWait(store, request, options)");
-  const until = Date.now() + options.waitMs;
+  const until = performance.now() + options.waitMs;
   let pause = FIRST_POLL_MS;
   for (;;) {
     options.signal?.throwIfAborted();
     const claim = await store.claim(request);
-    if (claim.state !== "running" || Date.now() >= until) return claim;
+    if (claim.state !== "running" || performance.now() >= until) return claim;
     await sleep(pause, undefined, options.signal ? { signal: options.signal } : {});
     pause = Math.min(pause * 1.6, LONGEST_POLL_MS);
   }

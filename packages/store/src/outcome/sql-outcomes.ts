@@ -8,7 +8,7 @@ const SWEEP_EVERY_MS = 60_000;
 
 /** The outcome store over any of the databases: one set of queries. */
 export function createSqlOutcomes(side: SqlSide, leaseMs: number): OutcomeStore {
-  let swept = Date.now();
+  let swept = performance.now();
 
   const write = async <T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T> =>
     (await side.db()).transaction().execute(work);
@@ -47,7 +47,7 @@ export function createSqlOutcomes(side: SqlSide, leaseMs: number): OutcomeStore 
   }
 
   async function sweep(): Promise<number> {
-    swept = Date.now();
+    swept = performance.now();
     return write(async (trx) => {
       const now = await side.now(trx);
       const gone = await trx.deleteFrom("tenon_outcomes").where("expires_at", "<=", now).executeTakeFirst();
@@ -65,7 +65,7 @@ export function createSqlOutcomes(side: SqlSide, leaseMs: number): OutcomeStore 
     leaseMs,
     async claim({ key, digest, ttlMs }) {
       // whoever comes by cleans up: no timer keeps a process alive for it
-      if (Date.now() - swept > SWEEP_EVERY_MS) await sweep();
+      if (performance.now() - swept > SWEEP_EVERY_MS) await sweep();
       return write(async (trx) => {
         const empty = { key, digest, begun: 0, fence: 0, lease_until: 0, expires_at: 0, outcome: null };
         // makes a row to lock when there is none, expired for whoever looks; of two inserts at once one waits for the other

@@ -1,4 +1,4 @@
-import { ConnectionError, codeOf, messageOf } from "@tenon/core";
+import { ConfigError, ConnectionError, codeOf, messageOf } from "@tenon/core";
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from "kysely";
 import pg from "pg";
 
@@ -45,6 +45,12 @@ function isCut(error: unknown): boolean {
 const isSystem = (error: unknown): boolean => error instanceof Error && ("syscall" in error || "errors" in error);
 
 const TIMED_OUT = "57014";
+/** What SQLSTATE says of an address that is wrong, however often it is tried: no such database, no such user or password. */
+const TODO: Readonly<Record<string, string>> = {
+  "3D000": "make it (createdb), or name another one in the address",
+  "28P01": "check user and password in the address",
+  "28000": "check the user in the address, and whom the database lets in (pg_hba.conf)",
+};
 
 /** What a statement says about itself. */
 const isRead = (statement: string): boolean => /^\s*(select|show)\b/i.test(statement);
@@ -74,7 +80,12 @@ export function createPool({
   const clients = new WeakMap<pg.PoolClient, PoolClient>();
 
   function unreachable(error: unknown): Error {
-    if (!isCut(error)) return error instanceof Error ? error : new Error(String(error)); // a wrong password, say
+    const todo = TODO[codeOf(error) ?? ""];
+    if (todo !== undefined) {
+      const said = `The database ${where} lets nobody in by this address: ${messageOf(error)}; ${todo}`;
+      return new ConfigError(said, { code: "database_address", cause: error });
+    }
+    if (!isCut(error)) return error instanceof Error ? error : new Error(String(error));
     const busy = pool.totalCount >= maxConnections && pool.idleCount === 0;
     return new ConnectionError(
       busy

@@ -77,12 +77,16 @@ export type Queries = Kysely<Tables> | Transaction<Tables>;
 export interface SqlSide {
   /** The database, ready for queries: migrated. */
   db(): Promise<Kysely<Tables>>;
-  /** Milliseconds by the one clock all users of the database share. */
+  /**
+   * Milliseconds by the one clock all users of the database share: for how long something lasts. It need not be the time of day.
+   */
   now(db: Queries): Promise<number>;
   /** The same clock inside of a query, read when the query looks at a row. */
   clock(): RawBuilder<number>;
   /** The same clock, standing still within a statement. */
   moment(): RawBuilder<number>;
+  /** The time of day inside of a query: for what people read, and nothing else. */
+  wall(): RawBuilder<number>;
   /** Whether a row that is read to be written must be locked (`for update`); SQLite has locked the file already. */
   readonly lockRows: boolean;
   /** Waits until no other transaction has this lock, and has it until the end of this one; SQLite has locked the file already. */

@@ -20,13 +20,13 @@ function isBusy(error: unknown): boolean {
  * @example useWriteAheadLog(new Database("orders.sqlite", { timeout: 5_000 }), 5_000);
  */
 export function useWriteAheadLog(database: PragmaConnection, timeoutMs: number): void {
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   for (;;) {
     try {
       database.pragma("journal_mode = WAL");
       break;
     } catch (error) {
-      if (!isBusy(error) || Date.now() >= deadline) throw error;
+      if (!isBusy(error) || performance.now() >= deadline) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
     }
   }

@@ -27,6 +27,8 @@ const KEPT_S = 600;
 const TIDY_EVERY_MS = 5 * 60_000;
 /** How many lost jobs one transaction repairs. */
 const REPAIRED_AT_ONCE = 500;
+/** SQLSTATE of a table and of a schema that is not there. */
+const MISSING: ReadonlySet<unknown> = new Set(["42P01", "3F000"]);
 /** The last moment that Postgres reads as JavaScript writes it. */
 const LAST_MS = Date.UTC(9999, 0);
 
@@ -123,6 +125,13 @@ export function createBossQueue(side: SqlSide, { schema, pool, lock }: BossOptio
     return starting;
   }
 
+  /** Somebody dropped the tables of the queue: they are made again before the next use, and a sweep queues what is due. */
+  function noteMissing(error: unknown): void {
+    if (!MISSING.has(codeOf(error))) return;
+    starting = undefined;
+    known.clear();
+  }
+
   async function prepare(server: string): Promise<void> {
     const boss = await ready();
     const name = queueOf(server);
@@ -143,6 +152,7 @@ export function createBossQueue(side: SqlSide, { schema, pool, lock }: BossOptio
           return { rows: [...(await trx.executeQuery(CompiledQuery.raw(text, values))).rows] };
         } catch (error) {
           errors.push(error);
+          noteMissing(error);
           throw error;
         }
       },
@@ -232,6 +242,9 @@ export function createBossQueue(side: SqlSide, { schema, pool, lock }: BossOptio
           for (const task of lost) await replaceJob(trx, task);
           tellDue(lost, tell);
           return lost.length;
+        }).catch((error: unknown) => {
+          noteMissing(error);
+          throw error;
         });
       }
       return repaired;

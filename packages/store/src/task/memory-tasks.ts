@@ -1,6 +1,7 @@
 import { type Json, TenonError } from "@tenon/core";
 import type { Signal, Signals } from "../event/signals.ts";
 import { endOf, nextFence } from "../lease/leases.ts";
+import { createMemoryClock } from "../lease/memory-clock.ts";
 import {
   type Asked,
   allAnswered,
@@ -58,6 +59,8 @@ interface Entry {
   progress: string | undefined;
   updatedAt: number;
   asked: Asked | undefined;
+  /** What its questions and the answers to them weigh. */
+  askedBytes: number;
   usedKeys: readonly string[];
   journal: string | undefined;
   result: string | undefined;
@@ -109,7 +112,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
   const entries = new Map<string, Entry>();
   const byCallKey = new Map<string, Entry>();
   let bytes = 0;
-  let swept = Date.now();
+  const clock = createMemoryClock();
+  let swept = clock();
   const wakes = createWakes(signals);
 
   const tellChange = ({ id }: Entry): Signal => ({ topic: changeTopic(id), message: id });
@@ -128,7 +132,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
 
   function find(id: string): Entry | undefined {
     const entry = entries.get(id);
-    return entry && !gone(entry, Date.now()) ? entry : undefined;
+    return entry && !gone(entry, clock()) ? entry : undefined;
   }
 
   /** Changes what a client can see. */
@@ -138,7 +142,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
   }
 
   function sweep(): { requeued: number; ended: number; deleted: number } {
-    const now = Date.now();
+    const now = clock();
     swept = now;
     const counts = { requeued: 0, ended: 0, deleted: 0 };
     for (const entry of entries.values()) {
@@ -164,11 +168,11 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     return counts;
   }
 
-  function makeRoom(more: number): void {
-    const full = (): boolean => entries.size >= limits.maxTasks || bytes + more > limits.maxBytes;
+  function makeRoom(more: number, tasks: number): void {
+    const full = (): boolean => entries.size + tasks > limits.maxTasks || bytes + more > limits.maxBytes;
     if (!full()) return;
     sweep();
-    const now = Date.now();
+    const now = clock();
     for (const entry of entries.values()) {
       if (!full()) return;
       if (hasEnded(entry.status) && !isRunning(entry, now)) drop(entry);
@@ -199,7 +203,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       const working = held()?.status === "working";
       if (held()) end();
       if (!working) return;
-      Object.assign(entry, { dueAt: endOf(Date.now(), delayMs), fruitless });
+      Object.assign(entry, { dueAt: endOf(clock(), delayMs), fruitless });
       if (Object.keys(values).length > 0) change(entry, values);
       wakes.later(delayMs, tellDue(entry));
     };
@@ -213,7 +217,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       async renew() {
         const found = held();
         if (found?.status !== "working") return false;
-        found.leaseUntil = endOf(Date.now(), leaseMs);
+        found.leaseUntil = endOf(clock(), leaseMs);
         return true;
       },
       async record(step, result) {
@@ -233,15 +237,16 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       async ask(questions, journal) {
         const text = pack("The journal of a task", journal);
         const { asked, used } = openQuestions(questions, entry.usedKeys);
-        pack("The questions of a task", asked);
+        const askedBytes = pack("The questions of a task", asked).length;
         const found = mine();
-        weigh(found, text.length - (found.journal?.length ?? 0));
+        weigh(found, text.length - (found.journal?.length ?? 0) + askedBytes - found.askedBytes);
+        found.askedBytes = askedBytes;
         end();
         const due = allAnswered(asked);
         const status = due ? "working" : "input_required";
         change(
           found,
-          { status, asked: structuredClone(asked), usedKeys: used, journal: text, fruitless: 0, dueAt: Date.now() },
+          { status, asked: structuredClone(asked), usedKeys: used, journal: text, fruitless: 0, dueAt: clock() },
           due,
         );
       },
@@ -263,8 +268,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         const fruitless = fruitlessAfter(entry.fruitless, progressed());
         requeue(delayMs, fruitless, statusMessage === undefined ? {} : { statusMessage });
       },
-      async release() {
-        requeue(0, progressed() ? 0 : entry.fruitless, {});
+      async release(delayMs = 0) {
+        requeue(delayMs, progressed() ? 0 : entry.fruitless, {});
       },
     };
   }
@@ -274,7 +279,8 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     leaseMs,
     async create(task) {
       checkTask(task);
-      const now = Date.now();
+      const now = clock();
+      const at = Date.now();
       const { callKey } = task;
       const same = callKey ? byCallKey.get(callKey.key) : entries.get(task.id);
       if (same && !gone(same, now)) {
@@ -282,7 +288,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         return recordOf(same);
       }
       const call = pack("The call of a task", task.call);
-      makeRoom(call.length);
+      makeRoom(call.length, 1);
       if (same) drop(same);
       const entry: Entry = {
         id: task.id,
@@ -293,13 +299,14 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         call,
         ttlMs: task.ttlMs,
         pollIntervalMs: task.pollIntervalMs,
-        createdAt: now,
+        createdAt: at,
         expiresAt: task.ttlMs === null ? Number.POSITIVE_INFINITY : endOf(now, task.ttlMs),
         status: "working",
         statusMessage: undefined,
         progress: undefined,
-        updatedAt: now,
+        updatedAt: at,
         asked: undefined,
+        askedBytes: 0,
         usedKeys: [],
         journal: undefined,
         result: undefined,
@@ -330,8 +337,13 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       pack("The answers to a task", answers);
       const asked = takeAnswers(entry.asked, answers);
       if (!asked) return false;
+      const askedBytes = pack("The answers to a task", asked).length;
+      makeRoom(askedBytes - entry.askedBytes, 0);
+      if (find(id)?.status !== "input_required") return false; // its time was over
+      weigh(entry, askedBytes - entry.askedBytes);
+      entry.askedBytes = askedBytes;
       const due = allAnswered(asked);
-      change(entry, { asked: structuredClone(asked), ...(due && { status: "working", dueAt: Date.now() }) }, due);
+      change(entry, { asked: structuredClone(asked), ...(due && { status: "working", dueAt: clock() }) }, due);
       return true;
     },
     async cancel(id) {
@@ -342,7 +354,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     },
     async take(servers, holder) {
       checkName("The holder of a task", holder);
-      const now = Date.now();
+      const now = clock();
       if (now - swept > SWEEP_EVERY_MS) sweep();
       let next: Entry | undefined;
       for (const entry of entries.values()) {
@@ -365,7 +377,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
     onDue: (servers, wake) => wakes.listen(servers.map(dueTopic), wake),
     onChange: (id, changed) => wakes.listen([changeTopic(id)], changed),
     async list(filter = {}) {
-      const now = Date.now();
+      const now = clock();
       const { server, status, dead, limit = 100 } = filter;
       return [...entries.values()]
         .filter(
@@ -381,7 +393,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
         .map(recordOf);
     },
     async count(server) {
-      const now = Date.now();
+      const now = clock();
       const counts = { working: 0, input_required: 0, completed: 0, failed: 0, cancelled: 0 };
       for (const entry of entries.values()) {
         if (!gone(entry, now) && (server === undefined || entry.server === server)) counts[entry.status] += 1;
@@ -393,7 +405,7 @@ export function createMemoryTasks(limits: MemoryTaskLimits, signals: Signals): T
       if (!entry?.dead || entry.status !== "failed") return false;
       change(
         entry,
-        { status: "working", dead: false, fruitless: 0, error: undefined, statusMessage: undefined, dueAt: Date.now() },
+        { status: "working", dead: false, fruitless: 0, error: undefined, statusMessage: undefined, dueAt: clock() },
         true,
       );
       return true;

@@ -123,7 +123,7 @@ export function createSqlRun(
         fruitless: counts || progressed ? fruitlessAfter(found.fruitless, progressed) : found.fruitless,
         due_at: dueAt,
         job,
-        ...(statusMessage !== undefined && { status_message: packMessage(statusMessage), updated_at: side.clock() }),
+        ...(statusMessage !== undefined && { status_message: packMessage(statusMessage), updated_at: side.wall() }),
       });
       await queue.push(trx, { id, server, job }, delayMs > 0 ? dueAt : undefined);
       if (statusMessage !== undefined) tell(changed);
@@ -198,7 +198,7 @@ export function createSqlRun(
       await write(async (trx, tell) => {
         const { numUpdatedRows } = await trx
           .updateTable("tenon_tasks")
-          .set({ ...values, updated_at: side.clock() })
+          .set({ ...values, updated_at: side.wall() })
           .where("id", "=", id)
           .where("status", "=", "working")
           // of the row itself too: it is looked at again when another process has just changed it
@@ -223,7 +223,7 @@ export function createSqlRun(
           used_keys: pack("The keys of a task", used),
           journal: text,
           fruitless: 0,
-          updated_at: side.clock(),
+          updated_at: side.wall(),
           due_at: side.clock(),
           job,
         });
@@ -249,11 +249,11 @@ export function createSqlRun(
           throw await lost(trx);
         }
         if (found.status !== "working") return void (await change(trx, {}));
-        await change(trx, { status, status_message, updated_at: side.clock(), job: null, ...values });
+        await change(trx, { status, status_message, updated_at: side.wall(), job: null, ...values });
         tell(changed);
       }, TWICE_IS_ONCE);
     },
     again: (delayMs, statusMessage) => requeue(delayMs, true, statusMessage),
-    release: () => requeue(0, false),
+    release: (delayMs = 0) => requeue(delayMs, false),
   };
 }

@@ -58,7 +58,7 @@ function recordOf(row: TaskRow): TaskRecord {
 /** The task store over any of the databases: one set of queries. */
 export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue): TaskStore {
   const wakes = createWakes(side.signals);
-  let swept = Date.now();
+  let swept = performance.now();
 
   const write: WriteTasks = async (work, options = { idempotent: false }) => {
     await queue.ready();
@@ -105,6 +105,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
   /** Keeps a task. @returns undefined when another one has its key or id */
   async function insert(trx: Queries, task: NewTask, call: string): Promise<TaskRow | undefined> {
     const now = side.moment();
+    const at = side.wall();
     return trx
       .insertInto("tenon_tasks")
       .values({
@@ -118,8 +119,8 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
         ttl_ms: task.ttlMs,
         poll_interval_ms: task.pollIntervalMs,
         status: "working",
-        created_at: now,
-        updated_at: now,
+        created_at: at,
+        updated_at: at,
         expires_at: task.ttlMs === null ? null : sql<number>`${now} + ${sql.lit(Math.ceil(task.ttlMs))}`,
         used_keys: "[]",
         fruitless: 0,
@@ -140,7 +141,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
           status: "failed",
           error: pack("An error", TIME_OVER),
           status_message: null,
-          updated_at: side.clock(),
+          updated_at: side.wall(),
           job: null,
         })
         .where("status", "not in", ENDED)
@@ -176,7 +177,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
   }
 
   async function sweep(): Promise<{ requeued: number; ended: number; deleted: number }> {
-    swept = Date.now();
+    swept = performance.now();
     const ended = await endOverdue();
     const deleted = await deleteOld();
     const requeued = await queue.repair(write);
@@ -186,7 +187,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
 
   /** Whoever comes by cleans up: no timer keeps a process alive for it. */
   async function sweepIfLast(agoMs: number): Promise<void> {
-    if (Date.now() - swept >= agoMs) await sweep();
+    if (performance.now() - swept >= agoMs) await sweep();
   }
 
   return {
@@ -245,7 +246,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
           .updateTable("tenon_tasks")
           .set({
             asked: pack("The answers to a task", asked),
-            updated_at: side.clock(),
+            updated_at: side.wall(),
             ...(due && { status: "working", due_at: side.clock(), job }),
           })
           .where("id", "=", id)
@@ -259,7 +260,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
       return write(async (trx, tell) => {
         const { numUpdatedRows } = await trx
           .updateTable("tenon_tasks")
-          .set({ status: "cancelled", updated_at: side.clock(), job: null })
+          .set({ status: "cancelled", updated_at: side.wall(), job: null })
           .where("id", "=", id)
           .where("status", "not in", ENDED)
           .executeTakeFirst();
@@ -330,7 +331,7 @@ export function createSqlTasks(side: SqlSide, leaseMs: number, queue: TaskQueue)
             fruitless: 0,
             error: null,
             status_message: null,
-            updated_at: side.clock(),
+            updated_at: side.wall(),
             due_at: side.clock(),
             job,
           })

@@ -26,7 +26,7 @@ export interface NewTask {
   readonly pollIntervalMs: number;
 }
 
-/** A task as it is kept. Times are milliseconds since 1970, by the store's clock. */
+/** A task as it is kept. Times are milliseconds since 1970: the time of day, the database's on Postgres. */
 export interface TaskRecord extends Omit<NewTask, "callKey"> {
   readonly status: TaskStatus;
   /** For people: what it is doing. */
@@ -92,8 +92,11 @@ export interface TaskRun {
   finish(end: TaskEnd): Promise<void>;
   /** Ends the run and makes the task due again in `delayMs`; counted in `fruitless`. Does nothing when the right is lost. */
   again(delayMs: number, statusMessage?: string): Promise<void>;
-  /** Ends the run: the task is due again at once, and nothing is counted (a process that stops). */
-  release(): Promise<void>;
+  /**
+   * Ends the run: the task is due again, and nothing is counted (a process that stops, or that has not what the task needs).
+   * @param delayMs milliseconds until then. Default 0: at once
+   */
+  release(delayMs?: number): Promise<void>;
 }
 
 /** Which tasks to look for. */
