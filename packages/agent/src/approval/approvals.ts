@@ -5,7 +5,7 @@ import { checkOptions } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { withOwnIds } from "../tool/call-ids.ts";
 import { canPause, type Execution, pause, remember } from "../tool/checkpoint.ts";
-import { type CallOrigin, notedOrigin, noteOrigins, originsOf, withOrigins } from "../tool/origins.ts";
+import { notedOrigin, noteOrigins, originsOf } from "../tool/origins.ts";
 import { type ServersOfAgent, waitFor } from "../tool/waiting-calls.ts";
 import type { ApprovalRecord } from "./approval-records.ts";
 import { type AskedCall, askedCall, jsonSchemaOf, ruleOf } from "./asked-calls.ts";
