@@ -185,7 +185,9 @@ describe("a call of a tool that the agent does not have", () => {
 
   it("is told to the model when the server is up and has the tool no more, or is not configured any more", async () => {
     const shop = await startShop();
-    for (const urls of [{ shop: (await startShop(["other"])).url }, { shop: (await startShop([])).url }, {}]) {
+    const [other, none] = [await startShop(["other"]), await startShop([])];
+    const places: ReadonlyArray<Record<string, string>> = [{ shop: other.url }, { shop: none.url }, {}];
+    for (const urls of places) {
       const scene = {
         calls: [refund("o-gone")],
         urls: { shop: shop.url } as Record<string, string>,

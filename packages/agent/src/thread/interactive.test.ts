@@ -57,7 +57,8 @@ describe("a message that is sent again", () => {
 
   it("has one reply, although its first sending was cut and is continued by the second", async () => {
     const { agent, model, drive } = await setUp();
-    await agent.invoke(message(), { configurable: { thread_id: "t" }, interruptBefore: ["model_request"] });
+    const cut = { configurable: { thread_id: "t" }, interruptBefore: ["model_request"] };
+    await agent.invoke(message(), cut);
     expect(model.turns).toHaveLength(0);
     expect(await drive(message())).toMatchObject({ status: "done", reply: "done: " });
     const { values } = await drive(message());
