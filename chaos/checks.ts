@@ -156,6 +156,10 @@ export function checkThreads({ courses, threads }: Evidence, unended: readonly C
       .sort();
     if (JSON.stringify(calls) !== JSON.stringify(answered))
       torn.push(`${story.thread} calls ${calls} and has answers to ${answered}`);
+    for (const { text } of toolsOf(told)) {
+      // LangChain's words for a call of a tool that the agent does not have: all these tools are there, if not at all times
+      if (text.includes("is not a valid tool")) torn.push(`${story.thread} lost a call: ${text.slice(0, 200)}`);
+    }
     const replies = told.filter((one) => one.kind === "ai" && one.calls.length === 0);
     if (replies.length !== 1 || told.at(-1) !== replies[0])
       torn.push(

@@ -3,7 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Answer, OfflineModel, type Question } from "@tenon/agent";
+import { createServer } from "@tenon/server";
 import { tool } from "langchain";
+import { z } from "zod";
 
 const folder = await mkdtemp(join(tmpdir(), "durable-threads-"));
 const data = (name: string): string => join(folder, name);
@@ -94,6 +96,68 @@ await withThreadLease(stores.leases, "customer-7", async () => {
 });
 // #endregion
 assert.match(shown[0] ?? "", /^Thread "customer-7" is being worked on by /);
+
+const refundsOf = (order: string): number => refunded.filter((one) => one === order).length;
+async function openShop(port = 0) {
+  const server = createServer({ name: "shop", version: "1.0.0", logSink: () => {} });
+  const input = z.object({ order: z.string() });
+  server.tool("refund", { description: "Refunds an order", input, idempotent: true }, async ({ order }) => {
+    refunded.push(order);
+    return `${order} refunded`;
+  });
+  const listening = await server.listen({ port });
+  return { url: listening.url, close: () => listening.close(10).then(() => server.close()) };
+}
+const shop = await openShop();
+const { url } = shop;
+const shopModel = new OfflineModel({
+  reply: ({ results: [result] }) =>
+    result ? { text: result.text } : { calls: [{ name: "mcp_shop_refund", args: { order: "ORD-010" } }] },
+});
+
+// #region away
+import { mcpMiddleware, mcpTools } from "@tenon/agent";
+import { createClient } from "@tenon/client";
+import { ConnectionError } from "@tenon/core";
+
+/** What a program does when it starts: goes on with a thread. False when that has to be tried again later. */
+async function goOn(threadId: string): Promise<boolean> {
+  const client = createClient({ servers: { shop: { url } } });
+  try {
+    const tools = await mcpTools(client); // those of the servers that can be reached now
+    const rules = approvals(tools, { "shop/refund": true }, { client });
+    const middleware = [mcpMiddleware({ client }), rules];
+    const agent = createAgent({ model: shopModel, tools, checkpointer, middleware });
+    await runInteractive(agent, undefined, { threadId, leases: stores.leases, ask });
+    return true;
+  } catch (error) {
+    if (!(error instanceof ConnectionError) || error.code !== "call_waits") throw error;
+    shown.push(`${error.server} cannot be reached; your request waits`);
+    return false;
+  } finally {
+    await client.close();
+  }
+}
+// #endregion
+const first = createClient({ servers: { shop: { url } } });
+const shopTools = await mcpTools(first);
+const begun = createAgent({
+  model: shopModel,
+  tools: shopTools,
+  checkpointer,
+  middleware: [mcpMiddleware({ client: first }), approvals(shopTools, { "shop/refund": true }, { client: first })],
+});
+await runInteractive(begun, "Refund ORD-010", { threadId: "customer-10", ask: () => undefined });
+await first.close();
+await shop.close();
+assert.equal(await goOn("customer-10"), false);
+assert.equal(await goOn("customer-10"), false);
+assert.equal(refundsOf("ORD-010"), 0);
+const back = await openShop(Number(new URL(url).port));
+assert.equal(await goOn("customer-10"), true);
+assert.equal(refundsOf("ORD-010"), 1);
+assert.deepEqual(shown.slice(1), Array(2).fill("shop cannot be reached; your request waits"));
+await back.close();
 
 // #region memory
 import { SqliteStore } from "@tenon/agent/sqlite-store";

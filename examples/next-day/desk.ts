@@ -44,7 +44,7 @@ const agent = createAgent({
   }),
   tools,
   checkpointer,
-  middleware: [mcpMiddleware(), approvals(tools, { "shop/refund": true })],
+  middleware: [mcpMiddleware({ client }), approvals(tools, { "shop/refund": true }, { client })],
 });
 const { status, reply } = await runInteractive(agent, text || undefined, { threadId, ask });
 console.log(JSON.stringify({ now: new Date().toISOString(), status, asked, reply }));

@@ -91,3 +91,4 @@ export {
   type McpToolsOptions,
   mcpTools,
 } from "./tool/tools.ts";
+export type { ServersOfAgent } from "./tool/waiting-calls.ts";

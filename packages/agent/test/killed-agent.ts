@@ -18,7 +18,9 @@ import { callingModel } from "./scripted-model.ts";
 
 /** Where a process dies. `server-ran`: the server ends the process itself. */
 export const POINTS = ["before-question", "after-question", "answered", "server-ran", "before-checkpoint"] as const;
-export type Point = (typeof POINTS)[number];
+/** The same before a call that needs an approval is sent: its answer of the model is saved, it is asked about, it is approved. */
+export const UNSENT = ["chosen", "asked-about", "approved"] as const;
+export type Point = (typeof POINTS)[number] | (typeof UNSENT)[number];
 
 /** What one process has to do; it comes in the environment as JSON. */
 export interface Job {
@@ -64,7 +66,7 @@ export async function startAgent(
   const agent = createAgent({
     model: callingModel(...job.orders.map((order) => ({ name: "mcp_shop_refund", args: { order, ask: job.asks } }))),
     tools,
-    middleware: [mcpMiddleware(), approvals(tools, { "shop/refund": job.approved })],
+    middleware: [mcpMiddleware({ client }), approvals(tools, { "shop/refund": job.approved }, { client })],
     checkpointer,
   });
   return { agent, client };
@@ -77,10 +79,10 @@ export function yes(question: Question): Answer {
   return { answers: Object.fromEntries(keys.map((key) => [key, { action: "accept", content: { ok: true } }])) };
 }
 
-/** Whether a write of the checkpointer keeps a question of the server. */
-function isQuestion([channel, value]: [string, unknown]): boolean {
+/** Whether a write of the checkpointer keeps a question of this kind. */
+function asks([channel, value]: [string, unknown], kind: "elicitation" | "approval"): boolean {
   const interrupts = channel === "__interrupt__" ? [value].flat() : [];
-  return interrupts.some((one) => isRecord(one) && isRecord(one.value) && one.value.type === "elicitation");
+  return interrupts.some((one) => isRecord(one) && isRecord(one.value) && one.value.type === kind);
 }
 
 async function run(job: Job): Promise<void> {
@@ -90,15 +92,17 @@ async function run(job: Job): Promise<void> {
   const saver = await openSaver(job.saver);
   const putWrites = saver.putWrites.bind(saver);
   saver.putWrites = async (config, writes, taskId) => {
-    const asks = writes.some(isQuestion);
-    if (asks && job.point === "before-question") die();
+    const asked = writes.some((write) => asks(write, "elicitation"));
+    if (asked && job.point === "before-question") die();
     if (job.point === "before-checkpoint" && JSON.stringify(writes).includes("refunded")) die();
     await putWrites(config, writes, taskId);
-    if (asks && job.point === "after-question") die();
+    if (asked && job.point === "after-question") die();
+    if (job.point === "asked-about" && writes.some((write) => asks(write, "approval"))) die();
+    if (job.point === "chosen" && writes.some(([, value]) => JSON.stringify(value).includes("tenon_calls"))) die();
   };
   let answered = false;
   const watch: AgentInterceptor = async (request, next) => {
-    if (answered && job.point === "answered") die();
+    if (job.point === "approved" || (answered && job.point === "answered")) die();
     return next(request);
   };
   const { agent } = await startAgent(job, saver, [

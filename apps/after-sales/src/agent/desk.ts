@@ -173,7 +173,7 @@ export function openDesk({ urls, tokens, user, model, threads, audit, texts: t }
       stateSchema,
       checkpointer: threads.checkpointer,
       middleware: [
-        mcpMiddleware(),
+        mcpMiddleware({ client }), // a call that was decided waits while its server cannot be reached
         // one refund is always reviewed; a batch of small ones and messages are not
         approvals(
           tools,
@@ -185,7 +185,7 @@ export function openDesk({ urls, tokens, user, model, threads, audit, texts: t }
               },
             }),
           },
-          { derive: false },
+          { derive: false, client },
         ),
       ],
     }) as unknown as RunnableAgent; // createAgent's generics say more than the driver needs

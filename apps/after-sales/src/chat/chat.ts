@@ -38,7 +38,11 @@ function auditOf(values: unknown): readonly AuditLine[] {
 export async function chat(options: ChatOptions): Promise<void> {
   const { desk, threads, lines, texts: t, threadId, signal } = options;
   const serverTitle = (server: string): string => t.offline.serverNames[server] ?? clean(server);
-  const render = createRenderer(lines.write, { t, threadId, serverTitle });
+  const waiting = (server: string): string => {
+    const gap = desk.gaps().get(server as ServerName); // the client knows no others
+    return gap?.kind === "refused" ? `${gap.text} ${t.chat.stillWaits}` : t.chat.waits(serverTitle(server));
+  };
+  const render = createRenderer(lines.write, { t, threadId, serverTitle, waiting });
   /** What was said last about a server that does not give everything. */
   const told = new Map<ServerName, string>();
   const texts = terminalTexts(t.lang, { leave: t.chat.formActions });
@@ -73,6 +77,7 @@ export async function chat(options: ChatOptions): Promise<void> {
   async function turn(agent: RunnableAgent, message: string | undefined): Promise<void> {
     const before = auditOf((await stateOf(agent)).values).length;
     let failed = false;
+    let waits = false;
     let end: EndState | undefined;
     for await (const event of streamInteractive(agent, message, {
       threadId,
@@ -86,9 +91,11 @@ export async function chat(options: ChatOptions): Promise<void> {
     })) {
       render.event(event);
       if (event.type === "error") failed = event.error.code !== "superseded";
+      if (event.type === "error") waits = event.error.code === "call_waits";
       if (event.type === "end") end = event.state;
     }
     if (end === "aborted") return;
+    if (waits && message !== undefined) lines.write(`${t.chat.notTaken}\n`); // what waits goes first
     if (end === "waiting" && !failed) lines.write(`${t.chat.paused}\n`);
     render.audit(auditOf((await stateOf(agent)).values).slice(before));
   }

@@ -13,7 +13,12 @@ function shown(...events: readonly Body<StreamEvent>[]): string {
   const write = (text: string): void => {
     written += text;
   };
-  const render = createRenderer(write, { t, threadId: "main", serverTitle: (server) => `the ${server}` });
+  const render = createRenderer(write, {
+    t,
+    threadId: "main",
+    serverTitle: (server) => `the ${server}`,
+    waiting: t.chat.waits,
+  });
   // each is an event without its stamp
   for (const [i, event] of events.entries()) render.event({ ...event, ...stamp, seq: i + 1 } as StreamEvent);
   return written;

@@ -23,7 +23,14 @@ export function reasonOf(thrown: unknown): string {
   return clean(message.split("\n")[0] ?? "").slice(0, 300) || "unexpected error";
 }
 
-function problemOf({ code, message }: { code: string; message: string }, t: Texts, threadId: string): string {
+interface Problem {
+  readonly code: string;
+  readonly message: string;
+  readonly server?: string;
+}
+
+function problemOf({ code, message, server }: Problem, { t, threadId, waiting }: View): string {
+  if (code === "call_waits" && server !== undefined) return waiting(server);
   if (code === "superseded") return t.chat.superseded;
   if (code === "thread_busy") return t.chat.threadBusy(clean(threadId));
   if (code === "disk_full") return t.chat.diskFull;
@@ -36,10 +43,13 @@ export interface View {
   threadId: string;
   /** How a server is called on the screen. */
   serverTitle(server: string): string;
+  /** What is said of a request that waits for a server. */
+  waiting(server: string): string;
 }
 
 /** What an event other than text looks like, or undefined for those that are shown elsewhere. */
-function lineOf(event: StreamEvent, { t, threadId, serverTitle }: View): string | undefined {
+function lineOf(event: StreamEvent, view: View): string | undefined {
+  const { t, serverTitle } = view;
   switch (event.type) {
     case "tool-start": {
       const name = event.tool === undefined ? event.name : `${event.server}/${event.tool}`;
@@ -61,7 +71,7 @@ function lineOf(event: StreamEvent, { t, threadId, serverTitle }: View): string 
     case "question":
       return event.truncated ? t.chat.questionCut : undefined; // what it asks is shown when its turn has come
     case "error":
-      return problemOf(event.error, t, threadId);
+      return clean(problemOf(event.error, view));
     // shown elsewhere, or of no use in a terminal
     case "text":
     case "run-start":

@@ -168,6 +168,11 @@ export const en: Texts = {
     stopHint: "Ctrl-C stops. There is no terminal, so no chat is opened; use npm run chat to talk.",
     stopped: "Stopped.",
     diskFull: "The disk is full, so this turn could not be saved. Make room on it, then go on.",
+    waits: (server) =>
+      `The ${server} cannot be reached right now: your request is kept and waits, and goes on with your next message once the ${server} is back.`,
+    stillWaits: "Your request is kept and waits; it goes on with your next message once that is put right.",
+    notTaken:
+      "What you have just written was not sent, since the waiting request goes first; please say it again then.",
     turnFailed: (reason) => `This turn did not finish: ${reason}. You can try again.`,
     unknownCommand: (name) => `There is no command or prompt /${name}; /help shows how.`,
     promptUsage: (name, args) => `Usage: /${name} ${args}`,

@@ -1,13 +1,15 @@
 import { AIMessage, ToolMessage } from "@langchain/core/messages";
-import { toJsonSchema } from "@langchain/core/utils/json_schema";
-import { isInteropZodSchema } from "@langchain/core/utils/types";
 import { getConfig } from "@langchain/langgraph";
-import { ConfigError, isRecord } from "@tenon/core";
+import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { withOwnIds } from "../tool/call-ids.ts";
 import { canPause, type Execution, pause, remember } from "../tool/checkpoint.ts";
-import { type ApprovalRecord, noteApprovals } from "./approval-records.ts";
+import { notedOrigin, noteOrigins, originsOf } from "../tool/origins.ts";
+import { type ServersOfAgent, waitFor } from "../tool/waiting-calls.ts";
+import type { ApprovalRecord } from "./approval-records.ts";
+import { type AskedCall, askedCall, jsonSchemaOf, ruleOf } from "./asked-calls.ts";
+import { decidedMessage, type Edit } from "./decided-message.ts";
 import {
   type ActionRequest,
   type ApprovalDecision,
@@ -21,8 +23,7 @@ import { type ApprovableTool, type ApprovalPolicy, type GatedTool, gatedTools } 
 
 function argsSchemaOf(rule: GatedTool): Record<string, unknown> | undefined {
   if (!rule.decisions.includes("edit")) return undefined;
-  if (isInteropZodSchema(rule.schema)) return toJsonSchema(rule.schema);
-  return isRecord(rule.schema) ? rule.schema : undefined;
+  return jsonSchemaOf(rule.schema);
 }
 
 interface Asked {
@@ -32,18 +33,29 @@ interface Asked {
   readonly askedAt: number;
 }
 
-/** Evaluates `when` and the descriptions once per pause, so that what runs is what the person saw. */
-async function reviewed(execution: Execution, calls: readonly Gated[]): Promise<Asked> {
-  const { askedAt, asked } = await remember(execution, "approvals", async () => {
-    const texts: Array<string | null> = [];
+/**
+ * Evaluates `when` and the descriptions once per pause, so that what runs is what the person saw. What was asked can be answered
+ * by an agent that does not have the tools now, because their server cannot be reached.
+ * @param refuse throws when something that has to be asked about cannot be judged now
+ */
+async function reviewed(
+  execution: Execution,
+  calls: readonly Gated[],
+  rules: ReadonlyMap<string, GatedTool>,
+  refuse: () => Promise<void>,
+): Promise<Asked> {
+  const { askedAt, asked } = await remember(execution, "approvals:asked", async () => {
+    await refuse();
+    const asked: AskedCall[] = [];
     for (const { call, rule } of calls) {
-      if (rule.when && !(await rule.when(call.args))) texts.push(null);
-      else texts.push(typeof rule.description === "function" ? await rule.description(call.args) : rule.description);
+      if (rule.when && !(await rule.when(call.args))) continue;
+      const text = typeof rule.description === "function" ? await rule.description(call.args) : rule.description;
+      asked.push(askedCall({ call, rule }, text));
     }
-    return { askedAt: Date.now(), asked: texts };
+    return { askedAt: Date.now(), asked };
   });
-  const gated = calls.filter((_, i) => typeof asked[i] === "string");
-  return { gated, texts: asked.filter((text) => typeof text === "string"), askedAt };
+  const gated = asked.map(({ call, ...saved }): Gated => ({ call, rule: rules.get(call.name) ?? ruleOf(call, saved) }));
+  return { gated, texts: asked.map(({ text }) => text), askedAt };
 }
 
 interface Decided {
@@ -124,44 +136,6 @@ function recordsOf(gated: readonly Gated[], { decisions, decidedBy, askedAt, dec
   });
 }
 
-interface Edit {
-  readonly name: string;
-  readonly args: Readonly<Record<string, unknown>>;
-}
-
-/** The model's message with what was decided, edited calls changed everywhere a provider client may read them from. */
-function decidedMessage(
-  message: AIMessage,
-  edits: ReadonlyMap<string, Edit>,
-  records: readonly ApprovalRecord[],
-): AIMessage {
-  const editOf = (id: unknown) => (typeof id === "string" ? edits.get(id) : undefined);
-  const calls = (message.tool_calls ?? []).map((call) => {
-    const edit = editOf(call.id);
-    return edit ? { ...call, name: edit.name, args: { ...edit.args } } : call;
-  });
-  const content = Array.isArray(message.content)
-    ? message.content.map((block) => {
-        const edit = editOf("id" in block ? block.id : undefined);
-        if (!edit) return block;
-        if (block.type === "tool_use") return { ...block, name: edit.name, input: edit.args };
-        return block.type === "tool_call" ? { ...block, name: edit.name, args: edit.args } : block;
-      })
-    : message.content;
-  const { tool_calls: raw, ...additional } = message.additional_kwargs;
-  return new AIMessage({
-    content,
-    tool_calls: calls,
-    // the provider's raw copy has the old calls
-    additional_kwargs: raw === undefined || edits.size > 0 ? additional : { ...additional, tool_calls: raw },
-    response_metadata: noteApprovals(message.response_metadata, records),
-    ...(message.id !== undefined && { id: message.id }),
-    ...(message.name !== undefined && { name: message.name }),
-    ...(message.usage_metadata && { usage_metadata: message.usage_metadata }),
-    ...(message.invalid_tool_calls && { invalid_tool_calls: message.invalid_tool_calls }),
-  });
-}
-
 function answersOf(
   gated: readonly Gated[],
   decisions: readonly ApprovalDecision[],
@@ -194,6 +168,11 @@ export interface ApprovalOptions {
    * be called again for the same decision when a process dies before it is saved.
    */
   readonly audit?: (records: readonly ApprovalRecord[]) => Readonly<Record<string, unknown>>;
+  /**
+   * The client whose tools these are, as for `mcpMiddleware`; the policy may then name tools of servers that cannot be reached
+   * now (`"server/wireTool"`). Default: none; a server none of whose tools are in the list counts as one that cannot be reached.
+   */
+  readonly client?: ServersOfAgent;
 }
 
 /**
@@ -201,6 +180,9 @@ export interface ApprovalOptions {
  * human-in-the-loop payload (`ApprovalInterrupt`); each gets its own decision, so approved calls and calls that need none run
  * although a sibling was rejected. Malformed answers and edits that do not fit the tool's schema are asked for again with
  * `error`. Nothing in a run's context can switch it off.
+ *
+ * What was asked can be answered while the server of the tool cannot be reached; what was not yet asked ends the run with a
+ * ConnectionError `code: "call_waits"` then, and is asked when the thread is continued by an agent that has the tool.
  *
  * @param tools the agent's tools; those of `mcpTools` can be named `"server/wireTool"` in the policy
  * @param policy where a tool has no entry, its annotations decide: destructive or open-world tools that are not read-only are
@@ -216,8 +198,8 @@ export function approvals(
   policy: ApprovalPolicy = {},
   options: ApprovalOptions = {},
 ): AgentMiddleware {
-  checkOptions(options, ["derive", "ttlMs", "audit"], "approvals(tools, policy, options)");
-  const { ttlMs } = options;
+  checkOptions(options, ["derive", "ttlMs", "audit", "client"], "approvals(tools, policy, options)");
+  const { ttlMs, client } = options;
   if (ttlMs !== undefined && !(ttlMs > 0 && ttlMs <= MAX_TTL_MS)) {
     throw new ConfigError(
       `approvals(tools, policy, options).ttlMs is ${ttlMs}; expected a number of milliseconds above 0, at most ${MAX_TTL_MS}`,
@@ -226,9 +208,20 @@ export function approvals(
       },
     );
   }
-  const rules = gatedTools(tools, policy, options.derive ?? true);
+  const away = client?.servers().flatMap(({ server, health }) => (health === "up" ? [] : [server]));
+  const rules = gatedTools(tools, policy, options.derive ?? true, away);
+  const origins = originsOf(tools);
+  const names = new Set(tools.map(({ name }) => name));
+  const gatedOrigins = new Map(
+    [...origins].flatMap(([name, origin]) => (rules.has(name) ? [[name, { ...origin, gated: true }] as const] : [])),
+  );
   return createMiddleware({
     name: "TenonApprovals",
+    wrapModelCall: async (request, handler) => {
+      const answer = await handler(request);
+      noteOrigins(answer, gatedOrigins);
+      return answer;
+    },
     afterModel: {
       canJumpTo: ["model"],
       hook: async (state, runtime) => {
@@ -245,16 +238,26 @@ export function approvals(
           const args = rule.toWire?.(call.args) ?? call.args; // what is judged and shown is what would be sent
           return [{ call: { ...call, args, id: call.id ?? "" }, rule }];
         });
-        if (!message || candidates.length === 0) return undefined;
+        // to be asked about when the model chose them; these tools came without them, so no rule of now knows them
+        const absent = waiting.flatMap(({ name }) => {
+          const origin = names.has(name) ? undefined : notedOrigin(message, name);
+          return origin?.gated ? [{ name, server: origin.server, tool: origin.tool }] : [];
+        });
+        if (!message || (candidates.length === 0 && absent.length === 0)) return undefined;
         const execution: Execution = { ...getConfig(), configurable: runtime.configurable };
-        if (!canPause(execution)) {
+        if (candidates.length > 0 && !canPause(execution)) {
           throw new ConfigError(
             `${candidates.map(({ call }) => call.name).join(", ")} needs an approval, but this run is not saved and cannot ` +
               "wait for one. Give the agent a checkpointer, and a thread_id to each run.",
             { code: "no_checkpointer" },
           );
         }
-        const asked = await reviewed(execution, candidates);
+        const asked = await reviewed(execution, candidates, rules, async () => {
+          for (const one of absent) {
+            const waits = await waitFor(one, { client, tools });
+            if (waits) throw waits; // run unasked, it would be carried out without an approval
+          }
+        });
         const { gated } = asked;
         if (gated.length === 0) return undefined;
         const decided = await decide(execution, message.id ?? "message", asked, options.ttlMs);
@@ -269,7 +272,7 @@ export function approvals(
         const answers = answersOf(gated, decisions, records);
         const update = {
           ...options.audit?.(records),
-          messages: [decidedMessage(message, edits, records), ...answers],
+          messages: [decidedMessage(message, edits, records, origins), ...answers],
         };
         // with calls left to run the router finds them; with none it would leave the agent instead of asking the model
         return answers.length === waiting.length ? { ...update, jumpTo: "model" as const } : update;

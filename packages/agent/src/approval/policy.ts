@@ -76,12 +76,14 @@ function derived(tool: ApprovableTool): boolean {
 /**
  * Which tools need an approval, by local name.
  * @param derive whether a tool without a rule is judged by the annotations its server gives
+ * @param away servers that cannot be reached now, whose tools the policy may name all the same
  * @throws ConfigError `code: "approval_policy"` for a key that names no tool, or two keys for one tool
  */
 export function gatedTools(
   tools: readonly ApprovableTool[],
   policy: ApprovalPolicy,
   derive: boolean,
+  away: readonly string[] = [],
 ): ReadonlyMap<string, GatedTool> {
   const wireKeyOf = (tool: ApprovableTool) => {
     const mcp = mcpMetadata(tool);
@@ -89,7 +91,7 @@ export function gatedTools(
   };
   const known = tools.flatMap((tool) => [wireKeyOf(tool) ?? [], tool.name].flat());
   const demand = (key: string, where: string): void => {
-    if (known.includes(key)) return;
+    if (known.includes(key) || away.some((server) => key.startsWith(`${server}/`))) return;
     const near = didYouMean(key, known);
     throw new ConfigError(
       `approvals: ${where} names "${key}", which none of the ${tools.length} tools is called; ` +

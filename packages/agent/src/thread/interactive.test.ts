@@ -52,6 +52,32 @@ async function setUp(...calls: Parameters<typeof callingModel>) {
   return { agent, client, model, drive };
 }
 
+describe("a message that is sent again", () => {
+  const message = () => ({ messages: [new HumanMessage({ id: "m", content: "plain hello" })] });
+
+  it("has one reply, although its first sending was cut and is continued by the second", async () => {
+    const { agent, model, drive } = await setUp();
+    const cut = { configurable: { thread_id: "t" }, interruptBefore: ["model_request"] };
+    await agent.invoke(message(), cut);
+    expect(model.turns).toHaveLength(0);
+    expect(await drive(message())).toMatchObject({ status: "done", reply: "done: " });
+    const { values } = await drive(message());
+    expect((values.messages as { type: string }[]).map(({ type }) => type)).toEqual(["human", "ai"]); // createAgent's state
+    expect(model.turns).toHaveLength(1);
+  });
+
+  it("after a question that was open is not sent a second time either, and another text under its id is", async () => {
+    const { client, model, drive } = await setUp({ name: "mcp_shop_refund" });
+    const go = { messages: [new HumanMessage({ id: "m", content: "go" })] };
+    await drive(go, { ask: () => undefined });
+    expect((await drive(go)).reply).toBe("done: success=refunded");
+    expect(client.sent).toHaveLength(1);
+    const turns = model.turns.length;
+    await drive(message());
+    expect(model.turns).toHaveLength(turns + 1);
+  });
+});
+
 describe("a conversation", () => {
   it("is driven through approvals and questions to the reply, and every event is said once", async () => {
     const events: RunEvent[] = [];

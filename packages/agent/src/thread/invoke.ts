@@ -1,6 +1,7 @@
 import { isCommand } from "@langchain/langgraph";
 import { ConfigError, isRecord } from "@tenon/core";
 import { lacksCheckpointer } from "../question/open-questions.ts";
+import { rootOf } from "../tool/failures.ts";
 
 /** What can be run by `invokeAgent` and `streamAgent`: what `createAgent` returns, or a compiled graph. */
 export interface InvokableAgent {
@@ -89,7 +90,9 @@ export async function invokeAgent<Agent extends InvokableAgent>(
   config?: Config<Agent>,
 ): Promise<Awaited<ReturnType<Agent["invoke"]>>> {
   const runner = await savedRunner(agent, input, config);
-  const result = await runner.invoke(input, saving(config));
+  const result = await runner.invoke(input, saving(config)).catch((thrown: unknown) => {
+    throw rootOf(thrown); // a middleware around the model wraps the model's errors
+  });
   return result as Awaited<ReturnType<Agent["invoke"]>>; // the graph's result is the agent's
 }
 

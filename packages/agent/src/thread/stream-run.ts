@@ -1,4 +1,4 @@
-import { HumanMessage } from "@langchain/core/messages";
+import { type BaseMessageLike, HumanMessage, isBaseMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import { ConfigError, isRecord, TenonError } from "@tenon/core";
 import {
@@ -9,6 +9,7 @@ import {
   resumeValue,
   type ThreadState,
 } from "../question/open-questions.ts";
+import { rootOf } from "../tool/failures.ts";
 import { messagesOf } from "./events.ts";
 import type { EndState, StreamAnswer, StreamInput } from "./stream.ts";
 import { withoutRedaction } from "./stream-shape.ts";
@@ -44,6 +45,13 @@ function fits(question: Question, answer: StreamAnswer): boolean {
   return question.kind === "approval"
     ? answer.approvalId === undefined || answer.approvalId === question.approvalId
     : answer.elicitationId === undefined || answer.elicitationId === question.elicitationId;
+}
+
+/** Whether the thread has this very message already. */
+function isThere(message: BaseMessageLike, state: ThreadState): boolean {
+  if (!isBaseMessage(message) || message.id === undefined) return false;
+  const same = messagesOf(state.values).find(({ id }) => id === message.id);
+  return same !== undefined && JSON.stringify(same.content) === JSON.stringify(message.content); // else it is to be changed
 }
 
 /** The answer with the original values in the places its author saw redacted. */
@@ -91,6 +99,8 @@ export async function runThread(thread: Thread, work: RunWork): Promise<Outcome>
     unsent = questionsOf(state).length > 0;
     if (unsent) return;
     const messages = typeof input === "string" ? [new HumanMessage(input)] : input.messages;
+    // what was continued above may be what an earlier sending of the same message began
+    if (messages.length > 0 && messages.every((message) => isThere(message, state))) return;
     await runGraph(thread, { ...work.state, messages }, state, held);
   }
 
@@ -100,7 +110,7 @@ export async function runThread(thread: Thread, work: RunWork): Promise<Outcome>
     const resume = typeof input === "object" && "resume" in input ? input.resume : undefined;
     await exclusive((held) => (resume ? answer(resume, held) : begin(held)));
   } catch (thrown) {
-    error = thrown ?? new TenonError("The run threw nothing at all", { code: "unexpected" });
+    error = rootOf(thrown) ?? new TenonError("The run threw nothing at all", { code: "unexpected" });
   }
   if (signal.aborted) return { state: "aborted", questions: [], error, dropped, unsent };
   const state = await read().catch((cause: unknown) => {

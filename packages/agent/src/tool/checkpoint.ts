@@ -66,6 +66,14 @@ export function hasParentGraph(execution: Execution): boolean {
   return typeof namespace === "string" && namespace.includes("|");
 }
 
+/** Names the step of a thread in which a task runs, alike for the tasks of one step of one graph; undefined outside a thread. */
+export function stepOf(execution: Execution): string | undefined {
+  const { thread_id: threadId, checkpoint_ns: namespace } = execution.configurable ?? {};
+  if (threadId === undefined || threadId === null) return undefined;
+  const path = typeof namespace === "string" ? namespace : "";
+  return JSON.stringify([threadId, path.slice(0, Math.max(0, path.lastIndexOf("|")))]); // the last part is the task's own
+}
+
 /**
  * Runs `work` once per task of the graph and returns its recorded result when the task is executed again after a pause.
  * Calls must come in the same order every time. The result must be JSON. Where nothing is saved, `work` just runs.

@@ -1,7 +1,7 @@
-import { type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { ToolInputParsingException } from "@langchain/core/tools";
 import { type Command, END, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
-import { ConfigError } from "@tenon/core";
+import { ConfigError, type ConnectionError, isRecord } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware, ToolInvocationError } from "langchain";
 import { type ApprovalRecord, approvalOf } from "../approval/approval-records.ts";
@@ -9,6 +9,9 @@ import { markGuarded, rethrowParked } from "./checkpoint.ts";
 import { type AnsweredCall, answerCall, copyToolMessage, gotoOf } from "./commands.ts";
 import { checkToolErrors, endRun, endsRun, rootOf, type ToolErrors } from "./failures.ts";
 import { failureOf } from "./messages.ts";
+import { hasNotes, notedOrigin, noteOrigins, originsOf } from "./origins.ts";
+import { Siblings } from "./siblings.ts";
+import { type ServersOfAgent, waitFor, waitForAny } from "./waiting-calls.ts";
 
 /** Options of `mcpMiddleware`. */
 export interface McpMiddlewareOptions {
@@ -17,6 +20,12 @@ export interface McpMiddlewareOptions {
    * run with that error. Tools that say themselves what happens (`mcpTools(client, { toolErrors })`) keep to that.
    */
   toolErrors?: ToolErrors;
+  /**
+   * The client whose tools the agent has: `createClient`'s or a `MultiServerMCPClient`. It tells a server that cannot be
+   * reached, whose calls wait, from one that does not offer a tool any more, of which the model is told. Default: none, and a
+   * call of either waits, since waiting loses nothing.
+   */
+  client?: ServersOfAgent;
 }
 
 const END_MARK = "tenon_end_run";
@@ -79,6 +88,13 @@ function unmarked(message: ToolMessage): ToolMessage {
   return copyToolMessage(message, { additional_kwargs: rest });
 }
 
+/** The message that has the call: the latest, since calls are answered before the model is asked again. */
+function callingMessage(state: unknown): AIMessage | undefined {
+  const messages = isRecord(state) && Array.isArray(state.messages) ? state.messages : [];
+  const last: unknown = messages.findLast((message) => AIMessage.isInstance(message));
+  return AIMessage.isInstance(last) ? last : undefined;
+}
+
 /**
  * Makes `createAgent` do what interceptors and durable questions need. Put it first in the list, so that it is outermost:
  *
@@ -86,14 +102,29 @@ function unmarked(message: ToolMessage): ToolMessage {
  * - a Command without a message for its call gets one; a `goto` to any other step is an error message;
  * - an interrupt cannot be swallowed by a retrying or catching middleware further in;
  * - what a person decided about a call (`approvals`) is on the call's message, in `metadata.approval`;
- * - an error of a tool becomes a message with status `"error"`, or ends the run (`toolErrors: "throw"`).
+ * - an error of a tool becomes a message with status `"error"`, or ends the run (`toolErrors: "throw"`);
+ * - a call that the model chose earlier, of a tool that the agent was made without because its server cannot be reached now, ends
+ *   the run with a ConnectionError `code: "call_waits"`, which names the server: nothing is told to the model, and the call runs
+ *   when the thread is continued by an agent that has the tool. With `approvals`, the same goes for what it has to ask about.
  *
  * @throws ConfigError `code: "unknown_option"` for an option nobody reads, `"invalid_option"`
  */
 export function mcpMiddleware(options: McpMiddlewareOptions = {}): AgentMiddleware {
-  checkOptions(options, ["toolErrors"], "mcpMiddleware(options)");
+  checkOptions(options, ["toolErrors", "client"], "mcpMiddleware(options)");
   checkToolErrors(options.toolErrors, "mcpMiddleware(options)");
+  const { client } = options;
   const throwing = options.toolErrors === "throw";
+  const siblings = new Siblings();
+
+  async function waits(call: AnsweredCall, state: unknown): Promise<ConnectionError | undefined> {
+    const message = callingMessage(state);
+    const { server, tool } = approvalOf({ state, toolCallId: call.id }) ?? {};
+    const approved = server !== undefined && tool !== undefined ? { server, tool } : undefined;
+    const origin = notedOrigin(message, call.name) ?? approved;
+    if (origin) return waitFor({ name: call.name, ...origin }, { client });
+    return hasNotes(message) ? undefined : waitForAny(call.name, client); // else the model made it up
+  }
+
   return createMiddleware({
     name: "TenonMcp",
     beforeModel: {
@@ -104,13 +135,23 @@ export function mcpMiddleware(options: McpMiddlewareOptions = {}): AgentMiddlewa
         return { jumpTo: "end" as const, messages: marked.map(unmarked) };
       },
     },
+    wrapModelCall: async (request, handler) => {
+      const answer = await handler(request);
+      noteOrigins(answer, originsOf(request.tools));
+      return answer;
+    },
     wrapToolCall: async (request, handler) => {
       const call = { id: request.toolCall.id ?? "", name: request.toolCall.name };
       const note = noting(approvalOf({ state: request.state, toolCallId: call.id }));
       markGuarded(request.runtime, call.id);
+      const held = request.tool === undefined ? await waits(call, request.state) : undefined;
+      if (held) {
+        await siblings.over(request.runtime); // the end of the run would cut them off
+        return endRun(held);
+      }
       let outcome: ToolMessage | Command;
       try {
-        outcome = await handler(request);
+        outcome = await siblings.run(request.runtime, () => handler(request));
       } catch (error) {
         rethrowParked(request.runtime, call.id);
         const root = rootOf(error);
