@@ -84,6 +84,8 @@ export async function runOrdeal(
       relays: [...relays.keys()],
       clocks: names,
       weights,
+      // a call is repeated where its answer was lost
+      moments: sabotage === "idempotency" ? (["answer"] as const) : undefined,
     };
     const faults = scheduleFaults(random.fork("faults"), seconds, breakable);
     const teller = createTeller(random.fork("stories"), orders, sabotage && WANTED[sabotage]);

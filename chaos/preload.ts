@@ -58,7 +58,7 @@ function intercept(rewrite: Rewrite): void {
 /** A condition that is always true, with the same parameters. */
 const always = (text: string): string =>
   text.replaceAll(
-    /(?:"\w+"\.)?"(?:run_)?(fence|holder)" = (\?|\$\d+)/g,
+    /(?:"\w+"\.)*"(?:run_)?(fence|holder)" = (\?|\$\d+)/g,
     (_, column: string, value: string) => `cast(${value} as ${column === "fence" ? "bigint" : "text"}) is not null`,
   );
 

@@ -26,7 +26,11 @@ export interface Breakable {
   readonly clocks: readonly string[];
   /** How often each kind comes; kinds that the machine cannot do are left out. */
   readonly weights: Readonly<Partial<Record<FaultKind, number>>>;
+  /** Moments of kills; default: all, "now" most often. */
+  readonly moments?: readonly Moment[] | undefined;
 }
+
+const MOMENTS: readonly Moment[] = ["now", "now", "request", "answer"];
 
 /** The first fault comes when there is something to break. */
 const FIRST_MS = 1_500;
@@ -39,14 +43,14 @@ const JUMPS_MS = [-2 * HOUR_MS, -5 * 60_000, -3_000, 3_000, 20_000, 16 * 60_000,
 export function scheduleFaults(
   random: Random,
   seconds: number,
-  { processes, relays, clocks, weights }: Breakable,
+  { processes, relays, clocks, weights, moments = MOMENTS }: Breakable,
 ): Fault[] {
   const faults: Fault[] = [];
   let atMs = FIRST_MS;
   const make = (kind: FaultKind): Fault => {
     switch (kind) {
       case "kill":
-        return { atMs, kind, target: random.pick(processes), moment: random.pick(["now", "now", "request", "answer"]) };
+        return { atMs, kind, target: random.pick(processes), moment: random.pick(moments) };
       case "cut":
         return { atMs, kind, target: random.pick(relays), moment: random.pick(["now", "answer"]) };
       case "clock": {

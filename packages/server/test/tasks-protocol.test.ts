@@ -78,7 +78,7 @@ describe("the tasks extension", () => {
     expect(tasks({ concurrency: -1 })).toThrow("concurrency must be a whole number of tasks, 0 or more");
     expect(tasks({ retries: 1 })).toThrow('has no option "retries"');
     const store = openMemory().outcomes as never;
-    expect(() => createServer({ name: "n", version: "1", store })).toThrow("store must be all that openMemory");
+    expect(() => createServer({ name: "n", version: "1", store })).toThrow("store must be all that openStores");
   });
 
   it("runs tasks without serving only where a tool has them", async () => {

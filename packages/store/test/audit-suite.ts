@@ -67,6 +67,14 @@ export function auditSuite(kind: string, open: (leaseMs?: number) => Stores): vo
       expect(await audit.verify()).toMatchObject({ intact: true });
     });
 
+    it.each(["a\ud800b", "a\0b", "\udc00"])("is unbroken whatever a call names: %j", async (word) => {
+      for (const name of ["server", "tool", "threadId"]) {
+        const { pass, callId } = await intent(freshCall(), { [name]: word });
+        await outcome(callId, pass, { [name]: word, outcome: "ok" });
+      }
+      expect(await audit.verify()).toMatchObject({ intact: true });
+    });
+
     it("writes down what comes at once in one chain, and tells each caller of its own entry", async () => {
       const calls = Array.from({ length: 120 }, freshCall);
       const records = await Promise.all(calls.map((callId) => intent(callId, { callId })));
@@ -114,6 +122,7 @@ export function auditSuite(kind: string, open: (leaseMs?: number) => Stores): vo
     it("refuses what it cannot keep, and says so", async () => {
       await expect(intent("")).rejects.toMatchObject({ code: "audit_entry" });
       await expect(intent("a\0b")).rejects.toThrow("without NUL");
+      await expect(intent("a\ud800b")).rejects.toThrow("half characters");
       await expect(intent("c", [] as never)).rejects.toThrow("data of an audit entry is an object");
       await expect(intent("c", { n: Number.NaN })).rejects.toThrow("data.n is NaN");
       await expect(intent("c", { big: "x".repeat(5_000_000) })).rejects.toThrow("more than 4194304 bytes");

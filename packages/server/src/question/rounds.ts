@@ -14,6 +14,7 @@ import { refusedByStore } from "../errors.ts";
 import type { Exchange } from "../handler/context.ts";
 import { emptyJournal, type Journal, type StepResult } from "../handler/journal.ts";
 import { type Linear, type Recorder, type Round, type RoundLimit, runLinear } from "../handler/linear.ts";
+import { checkStepName } from "../handler/step-name.ts";
 import type { ServerLog } from "../log.ts";
 import { readAnswer } from "./asking.ts";
 import { refuse, type Seal } from "./seal.ts";
@@ -231,6 +232,7 @@ async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours 
   }
   const { store } = keeping;
   const recorder: Recorder | undefined = claim && {
+    check: checkStepName,
     begin: () => store.begin(claim.lease),
     record: (step, result) => store.record(claim.lease, step, result),
   };

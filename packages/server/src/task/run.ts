@@ -14,6 +14,7 @@ import type { Exchange } from "../handler/context.ts";
 import { contextFor, describeFailure } from "../handler/handler.ts";
 import { emptyJournal, type Journal, packJournal, type StepResult, unpackJournal } from "../handler/journal.ts";
 import { type Ended, type Round, runLinear } from "../handler/linear.ts";
+import { checkStepName } from "../handler/step-name.ts";
 import { exchangeFor, type TaskCall, unpackCall } from "./call.ts";
 import type { TaskDefaults } from "./options.ts";
 import { createTaskProgress } from "./progress.ts";
@@ -28,8 +29,6 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** Milliseconds before a task of an unknown tool is looked at again. */
 const STRANGE_MS = 2_000;
-/** Characters of a step's key, as stores keep it. */
-const MAX_STEP_NAME = 500;
 /** Milliseconds between tries to keep how a task ended. */
 const KEEP_AGAIN_MS = [200, 1_000] as const;
 
@@ -40,15 +39,6 @@ export interface RunParts {
   readonly defaults: TaskDefaults;
   /** Tools this process was asked to run and does not offer: each is worth one line of the log. */
   readonly strange: Set<string>;
-}
-
-/** Refuses before its effect a step that the store could not record after it. @throws ConfigError `code: "step_key"` */
-function checkStepName(step: unknown): void {
-  if (typeof step === "string" && step !== "" && step.length <= MAX_STEP_NAME && !step.includes("\0")) return;
-  throw new ConfigError(
-    `ctx.step: the key of a step of a task is a text of 1 to ${MAX_STEP_NAME} characters without NUL; make a digest of what is longer`,
-    { code: "step_key" },
-  );
 }
 
 /** A tool by its name for callers, and the server it lives on. */

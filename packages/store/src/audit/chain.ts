@@ -16,15 +16,19 @@ export interface AuditRow extends Omit<AuditRecord, "data" | "kind"> {
 export const START: AuditAnchor = { seq: 0, hash: "" };
 
 const LONGEST_ID = 1_000;
+/** What no database gives back as it was, so that its entry would look like one that somebody changed: NUL, half a character. */
+const UNKEPT = /\0|\p{Surrogate}/u;
 /** Bytes one entry may have: as much as a request of a client may. */
 const LARGEST = 4 * 1024 * 1024;
 
 /** Refuses what no store can keep. @returns the data as plain JSON */
 export function checkEntry(callId: unknown, data: unknown): JsonObject {
   const refuse = (message: string) => new ConfigError(message, { code: "audit_entry" });
-  if (typeof callId !== "string" || callId === "" || callId.length > LONGEST_ID || callId.includes("\0")) {
+  if (typeof callId !== "string" || callId === "" || callId.length > LONGEST_ID || UNKEPT.test(callId)) {
     const given = typeof callId === "string" ? `${callId.length} characters` : typeof callId;
-    throw refuse(`The callId of an audit entry is a text of 1 to ${LONGEST_ID} characters without NUL, given ${given}`);
+    throw refuse(
+      `The callId of an audit entry is a text of 1 to ${LONGEST_ID} characters without NUL and half characters, given ${given}`,
+    );
   }
   const json = toJson(data, "data");
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
@@ -65,7 +69,7 @@ export function sealEntry(
 const wordIn = (data: JsonObject, key: string): string | null => {
   const value = data[key];
   // a database cannot look for it, and it is in the data all the same
-  return typeof value === "string" && !value.includes("\0") ? value : null;
+  return typeof value === "string" && !UNKEPT.test(value) ? value : null;
 };
 
 /** What a database keeps of an entry. */

@@ -52,8 +52,9 @@ export const unpackObject = (text: string): JsonObject => JSON.parse(text) as Js
 /** Refuses a name that a database cannot keep or find again. @throws ConfigError `code: "task"` */
 export function checkName(what: string, text: string): void {
   const fits = typeof text === "string" && text !== "" && text.length <= LONGEST_NAME;
-  if (fits && !text.includes("\0")) return;
-  const given = typeof text !== "string" ? typeof text : fits ? "one with a NUL" : `${text.length} characters`;
+  if (fits && !/\0|\p{Surrogate}/u.test(text)) return;
+  const given =
+    typeof text !== "string" ? typeof text : fits ? "one with a NUL or half a character" : `${text.length} characters`;
   throw new ConfigError(`${what} is a text of 1 to ${LONGEST_NAME} characters without NUL, given ${given}`, {
     code: "task",
   });
