@@ -66,7 +66,7 @@ export function sayRefusals(
       throw new AuthError(await explain(request.server, error), {
         code,
         data,
-        maybeExecuted: false,
+        maybeExecuted: error.maybeExecuted ?? false,
         cause: error,
         ...(server !== undefined && { server }),
       });
