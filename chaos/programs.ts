@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
+import { PROGRAM } from "../test/programs.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -29,20 +30,8 @@ export async function makePrograms(): Promise<Programs> {
       preload: join(import.meta.dirname, "preload.ts"),
     },
     outdir: folder,
-    outExtension: { ".js": ".mjs" },
-    bundle: true,
+    ...PROGRAM,
     splitting: true,
-    platform: "node",
-    format: "esm",
-    target: "node20.19",
-    conditions: ["@tenon/source"],
-    mainFields: ["module", "main"], // an ES module where a package has one: some of the others cannot be bundled
-    external: ["better-sqlite3", "pg", "pg-boss", "piscina"],
-    // some dependencies are CommonJS, which asks for Node's own modules with `require`
-    banner: {
-      js: 'import { createRequire as ownRequire } from "node:module"; const require = ownRequire(import.meta.url);',
-    },
-    logLevel: "error",
   });
   const at = (name: string): string => join(folder, `${name}.mjs`);
   return {

@@ -1,13 +1,30 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { build, type Plugin } from "esbuild";
+import { type BuildOptions, build, type Plugin } from "esbuild";
 
 // Programs that tests start, made of today's sources: a bundle starts several times faster than sources under tsx.
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** One folder for a run of the tests, inside `node_modules` so that what stays outside a bundle is found. */
 const FOLDER = "TENON_TEST_PROGRAMS";
+
+/** How sources become a program; the drivers of databases stay outside. */
+export const PROGRAM = {
+  outExtension: { ".js": ".mjs" },
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  target: "node20.19",
+  conditions: ["@tenon/source"],
+  mainFields: ["module", "main"], // an ES module where a package has one: some of the others cannot be bundled
+  external: ["better-sqlite3", "pg", "pg-boss", "piscina"],
+  // some dependencies are CommonJS, which asks for Node's own modules with `require`
+  banner: {
+    js: 'import { createRequire as ownRequire } from "node:module"; const require = ownRequire(import.meta.url);',
+  },
+  logLevel: "error",
+} satisfies BuildOptions;
 
 /** Vitest calls this before the first test: makes the folder of this run, and removes it afterwards. */
 export default function programsOfThisRun(): () => void {
@@ -49,21 +66,9 @@ export async function programs(files: readonly string[]): Promise<string[]> {
       entryPoints: [...files],
       outdir: making,
       entryNames: "[name]",
-      outExtension: { ".js": ".mjs" },
-      bundle: true,
+      ...PROGRAM,
       splitting: files.length > 1,
-      platform: "node",
-      format: "esm",
-      target: "node20.19",
-      conditions: ["@tenon/source"],
-      mainFields: ["module", "main"], // an ES module where a package has one: some of the others cannot be bundled
-      external: ["better-sqlite3", "pg", "pg-boss", "piscina"],
-      // some dependencies are CommonJS, which asks for Node's own modules with `require`
-      banner: {
-        js: 'import { createRequire as ownRequire } from "node:module"; const require = ownRequire(import.meta.url);',
-      },
       plugins: [ownAddress],
-      logLevel: "error",
     });
     try {
       renameSync(making, made);

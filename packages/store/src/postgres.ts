@@ -2,21 +2,16 @@ import { createHash } from "node:crypto";
 import { ConfigError } from "@tenon/core";
 import { anything, checkOptions, milliseconds, type OptionChecks, positive } from "@tenon/core/internal";
 import { Kysely, PostgresDialect, sql } from "kysely";
-import { createAudit } from "./audit/audit-store.ts";
-import { createSqlAuditTable } from "./audit/sql-audit.ts";
-import { createEventBus } from "./event/bus.ts";
 import { createPostgresSignals } from "./event/postgres-signals.ts";
-import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
-import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
 import { shareSide } from "./sql/connection.ts";
 import { migrations } from "./sql/migrations/index.ts";
 import { createPool } from "./sql/postgres-pool.ts";
 import type { SqlSide, Tables } from "./sql/side.ts";
-import { bundle, type Stores } from "./stores.ts";
+import { createSqlStores } from "./sql/sql-stores.ts";
+import type { Stores } from "./stores.ts";
 import { createBossQueue } from "./task/boss-queue.ts";
 import type { TaskQueue } from "./task/queue.ts";
-import { createSqlTasks } from "./task/sql-tasks.ts";
 
 /** Which database the stores of several machines share. */
 export interface PostgresOptions {
@@ -169,18 +164,5 @@ export function openPostgres(options: PostgresOptions): Stores {
   checkOptions(options, OPTIONS, "openPostgres(options)");
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openPostgres(options)");
   const { attach, queue } = connect(options);
-  const side = attach();
-  const events = attach();
-  const audit = attach();
-  return bundle({
-    outcomes: createSqlOutcomes(attach(), leaseMs),
-    leases: createSqlLeases(attach()),
-    tasks: createSqlTasks(side, leaseMs, queue(side)),
-    events: createEventBus(events.signals, events.close),
-    audit: createAudit(createSqlAuditTable(audit), {
-      leases: createSqlLeases(attach()),
-      leaseMs,
-      signals: audit.signals,
-    }),
-  });
+  return createSqlStores(attach, leaseMs, queue);
 }

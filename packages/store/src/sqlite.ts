@@ -3,23 +3,18 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type Database from "better-sqlite3";
 import { CompiledQuery, type DatabaseConnection, type Dialect, type Driver, Kysely, SqliteDialect, sql } from "kysely";
-import { createAudit } from "./audit/audit-store.ts";
-import { createSqlAuditTable } from "./audit/sql-audit.ts";
-import { createEventBus } from "./event/bus.ts";
 import { createLocalSignals } from "./event/signals.ts";
 import { createMemoryClock } from "./lease/memory-clock.ts";
-import { createSqlLeases } from "./lease/sql-leases.ts";
 import { checkLeaseMs, LEASE_MS } from "./outcome/outcomes.ts";
-import { createSqlOutcomes } from "./outcome/sql-outcomes.ts";
 import { shareSide } from "./sql/connection.ts";
 import { openMachineClock } from "./sql/machine-clock.ts";
 import { migrations } from "./sql/migrations/index.ts";
 import type { SqlSide, Tables } from "./sql/side.ts";
+import { createSqlStores } from "./sql/sql-stores.ts";
 import { bringUpToDate, makeFile, openSqliteFile } from "./sql/sqlite-file.ts";
 import { toStorageError } from "./sql/storage-error.ts";
-import { bundle, type Stores } from "./stores.ts";
+import type { Stores } from "./stores.ts";
 import { createTableQueue } from "./task/queue.ts";
-import { createSqlTasks } from "./task/sql-tasks.ts";
 
 export { openSqliteFile, type SqliteFileOptions, type SqliteStep } from "./sql/sqlite-file.ts";
 export { toStorageError } from "./sql/storage-error.ts";
@@ -146,19 +141,5 @@ function connect(path: string): Attach {
 export function openSqlite(options: SqliteOptions): Stores {
   checkOptions(options, ["path", "leaseMs"], "openSqlite(options)");
   const leaseMs = checkLeaseMs(options.leaseMs ?? LEASE_MS, "openSqlite(options)");
-  const attach = connect(options.path);
-  const side = attach();
-  const events = attach();
-  const audit = attach();
-  return bundle({
-    outcomes: createSqlOutcomes(attach(), leaseMs),
-    leases: createSqlLeases(attach()),
-    tasks: createSqlTasks(side, leaseMs, createTableQueue(side)),
-    events: createEventBus(events.signals, events.close),
-    audit: createAudit(createSqlAuditTable(audit), {
-      leases: createSqlLeases(attach()),
-      leaseMs,
-      signals: audit.signals,
-    }),
-  });
+  return createSqlStores(connect(options.path), leaseMs, createTableQueue);
 }
