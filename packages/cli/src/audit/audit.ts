@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { cleanText, isRecord } from "@tenon/core";
+import { isRecord } from "@tenon/core";
 import type { AuditRecord, AuditStore } from "@tenon/store";
 import { attempt, CommandError } from "../failure.ts";
 import { type Kept, openPlace, type PlaceFlags } from "../place.ts";
+import { oneLine } from "../text.ts";
 
 const TRAIL: Kept = { files: ["audit.sqlite", "tenon.sqlite"], table: "tenon_audit", name: "audit trail" };
 
@@ -103,7 +104,7 @@ export function shown({ seq, at, kind, callId, pass, data }: AuditRecord): strin
           isRecord(error) ? `${word(error.code)}: ${word(error.message)}` : word(data.why),
         ];
   const line = [seq, at, kind, what, `${callId}#${pass}`, ...told].filter((part) => part !== "").join("  ");
-  return `${cleanText(line).replaceAll(/\s*[\n\t]\s*/g, " ")}\n`;
+  return `${oneLine(line)}\n`;
 }
 
 /** `tenon audit tail`. */

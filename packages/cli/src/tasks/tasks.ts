@@ -1,7 +1,8 @@
-import { cleanText, isRecord } from "@tenon/core";
+import { isRecord } from "@tenon/core";
 import type { TaskRecord, TaskStatus, TaskStore } from "@tenon/store";
 import { attempt, CommandError } from "../failure.ts";
 import { type Kept, openPlace, type PlaceFlags } from "../place.ts";
+import { oneLine } from "../text.ts";
 
 const TASKS: Kept = { files: ["tenon.sqlite", "servers.sqlite"], table: "tenon_tasks", name: "store of tasks" };
 
@@ -13,7 +14,6 @@ async function withTasks(flags: PlaceFlags, what: string, work: (tasks: TaskStor
   });
 }
 
-const oneLine = (text: string): string => cleanText(text).replaceAll(/\s*[\n\t]\s*/g, " ");
 const time = (ms: number): string => new Date(ms).toISOString();
 
 /** How far a task is, as its handler last said. */
