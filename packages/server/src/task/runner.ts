@@ -1,4 +1,4 @@
-import { hostname } from "node:os";
+import { processHolder } from "@tenon/store";
 import { type RunParts, runTask } from "./run.ts";
 
 /** Milliseconds between two looks for due tasks, whatever one was told. */
@@ -26,7 +26,7 @@ export function startRunner(parts: RunParts, options: { concurrency: number; hol
   const { service, store } = parts;
   const { serverName, log } = service;
   const servers = [serverName];
-  const holder = `${hostname()}:${process.pid}`;
+  const holder = processHolder();
   const running = new Set<Promise<void>>();
   const closing = new AbortController();
   let filling: Promise<void> | undefined;
