@@ -35,4 +35,6 @@ export {
   type WrongField,
   wrongFields,
 } from "./schema.ts";
+export { openTelemetryApi } from "./telemetry/api.ts";
+export { count, type GaugeValue, gauge, record, startMetrics } from "./telemetry/metrics.ts";
 export { shownValue, visibleText } from "./text.ts";

@@ -2,6 +2,10 @@
 export const META = {
   /** Who asks, in which session and trace: the context of a request, as its server's contract declares it. */
   context: "dev.tenon/context",
+  /** Version of the context contract that a client asks for, such as `"0.4.2"`. */
+  contract: "dev.tenon/contract",
+  /** Parts of that version which the client can do without: `["expires_at"]`. */
+  contractWithout: "dev.tenon/contract-without",
   /** A string that names one intended effect; a server that honours it runs the effect once. */
   idempotencyKey: "dev.tenon/idempotency-key",
   /** True on an answer that repeats a recorded outcome instead of running the tool again. */

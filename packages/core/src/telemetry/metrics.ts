@@ -1,0 +1,111 @@
+import type { Attributes, Counter, Histogram, Meter, ObservableGauge, ObservableResult } from "@opentelemetry/api";
+import { openTelemetryApi } from "./api.ts";
+
+/** Everything Tenon measures, by the name it has in Prometheus. */
+const COUNTERS = {
+  tenon_tool_calls_total: "Tool calls that ended, by outcome.",
+  tenon_contract_negotiations_total: "Negotiations of the context contract, by result.",
+  tenon_elicitations_total: "Questions to people that were answered, by mode and action.",
+} as const;
+const HISTOGRAMS = {
+  tenon_tool_call_duration_seconds: "How long tool calls took.",
+} as const;
+const GAUGES = {
+  tenon_breaker_state: "Circuit breakers of replicas: 0 closed, 1 half-open, 2 open.",
+  tenon_tasks: "Tasks, by state.",
+  tenon_legacy_sessions: "Sessions of the 2025-11-25 revision.",
+} as const;
+
+export type CounterName = keyof typeof COUNTERS;
+export type HistogramName = keyof typeof HISTOGRAMS;
+export type GaugeName = keyof typeof GAUGES;
+
+/** From a cached answer to a tool that works for a minute. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** One value of a gauge, and what it is the value of. */
+export interface GaugeValue {
+  readonly value: number;
+  readonly attributes?: Attributes;
+}
+type Read = () => Iterable<GaugeValue> | Promise<Iterable<GaugeValue>>;
+
+interface Instruments {
+  readonly meter: Meter;
+  readonly counters: Map<CounterName, Counter>;
+  readonly histograms: Map<HistogramName, Histogram>;
+  readonly gauges: Map<GaugeName, ObservableGauge>;
+}
+
+const readers = new Map<Read, GaugeName>();
+/** The provider that instruments were made for: a program may register another one. */
+let provider: unknown;
+let instruments: Instruments | undefined;
+
+function observe(name: GaugeName): (result: ObservableResult) => Promise<void> {
+  return async (result) => {
+    for (const [read, of] of readers) {
+      if (of !== name) continue;
+      // one that cannot be read now leaves a gap, and no other metric suffers
+      const values = await Promise.resolve()
+        .then(read)
+        .catch(() => []);
+      for (const { value, attributes } of values) result.observe(value, attributes);
+    }
+  };
+}
+
+function current(): Instruments | undefined {
+  const api = openTelemetryApi();
+  if (!api) return undefined;
+  const now = api.metrics.getMeterProvider();
+  if (instruments && provider === now) return instruments;
+  provider = now;
+  const meter = now.getMeter("tenon");
+  instruments = { meter, counters: new Map(), histograms: new Map(), gauges: new Map() };
+  for (const name of Object.keys(GAUGES) as GaugeName[]) {
+    const gauge = meter.createObservableGauge(name, { description: GAUGES[name] });
+    gauge.addCallback(observe(name));
+    instruments.gauges.set(name, gauge);
+  }
+  return instruments;
+}
+
+/** Adds one to a counter, where the program has metrics. */
+export function count(name: CounterName, attributes: Attributes): void {
+  const now = current();
+  if (!now) return;
+  let counter = now.counters.get(name);
+  if (!counter) {
+    counter = now.meter.createCounter(name, { description: COUNTERS[name] });
+    now.counters.set(name, counter);
+  }
+  counter.add(1, attributes);
+}
+
+/** Notes how long something took, in seconds, where the program has metrics. */
+export function record(name: HistogramName, seconds: number, attributes: Attributes): void {
+  const now = current();
+  if (!now) return;
+  let histogram = now.histograms.get(name);
+  if (!histogram) {
+    const advice = { explicitBucketBoundaries: SECONDS };
+    histogram = now.meter.createHistogram(name, { description: HISTOGRAMS[name], unit: "s", advice });
+    now.histograms.set(name, histogram);
+  }
+  histogram.record(seconds, attributes);
+}
+
+/**
+ * Has a gauge read whenever metrics are collected. Call the result to end that.
+ * @example const stop = gauge("tenon_legacy_sessions", () => [{ value: sessions.size, attributes: { server } }]);
+ */
+export function gauge(name: GaugeName, read: Read): () => void {
+  readers.set(read, name);
+  return () => void readers.delete(read);
+}
+
+/** Makes the gauges known to the program's metrics, which were registered just now. */
+export function startMetrics(): void {
+  current();
+}
