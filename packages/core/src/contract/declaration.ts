@@ -6,6 +6,7 @@ export const CONTRACT_EXTENSION = "dev.tenon/context";
 
 /** Versions of the contract, newest first. 0.4.1 knows no `expires_at` in the answer of `contexts/get`. */
 export const CONTRACT_VERSIONS = ["0.4.2", "0.4.1"] as const;
+/** One of the versions of the contract. */
 export type ContractVersion = (typeof CONTRACT_VERSIONS)[number];
 
 /** What a contract can allow, by the methods of the protocol that need it. */
@@ -20,10 +21,12 @@ export const CAPABILITY_OF = {
   "completion/complete": "completion.complete",
   "contexts/get": "contexts.get",
 } as const;
+/** One of the capabilities that the protocol's methods need. */
 export type ContractCapability = (typeof CAPABILITY_OF)[keyof typeof CAPABILITY_OF];
 
 /** Algorithms of a signature: HMAC-SHA-256 with a shared secret, or Ed25519 with a key pair. */
 export const SIGNATURE_ALGORITHMS = ["HS256", "EdDSA"] as const;
+/** One of the algorithms of a signature. */
 export type SignatureAlgorithm = (typeof SIGNATURE_ALGORITHMS)[number];
 
 /** Who vouches for a declaration. */
