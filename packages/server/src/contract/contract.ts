@@ -71,7 +71,7 @@ const isSessionName = (name: unknown): name is string =>
 function freeze(value: unknown): void {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const inner of Object.values(value)) freeze(inner);
+  for (const key in value) freeze(Reflect.get(value, key));
 }
 
 const invalid = (message: string, data: JsonObject): ProtocolError =>
