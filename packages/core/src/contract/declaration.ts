@@ -1,5 +1,5 @@
 import { ContractError } from "../errors.ts";
-import { isRecord, type JsonObject } from "../json.ts";
+import { isRecord, type JsonObject, jsonSize } from "../json.ts";
 
 /** The extension's id: its key among a server's capabilities, and the key of `_meta` under which a request carries its context. */
 export const CONTRACT_EXTENSION = "dev.tenon/context";
@@ -55,6 +55,14 @@ export interface ContractDeclaration {
 }
 
 const MAX_CAPABILITIES = 256;
+/** What is signed is walked, so it must have an end that does not depend on who sent it. */
+const MAX_BYTES = 256 * 1024;
+const MAX_LEVELS = 128;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
 
 function malformed(field: string, wanted: string): never {
   throw new ContractError(`The server's contract is malformed: ${field} must be ${wanted}`, {
@@ -88,6 +96,10 @@ export function readDeclaration(value: unknown): ContractDeclaration {
     return malformed("capabilities", `a list of at most ${MAX_CAPABILITIES} texts`);
   }
   if (!isRecord(context_schema)) return malformed("context_schema", "a JSON Schema");
+  for (const [field, part] of Object.entries({ context_schema, authentication })) {
+    const fits = jsonSize(part, MAX_BYTES) <= MAX_BYTES && !isDeeper(part, MAX_LEVELS);
+    if (!fits) return malformed(field, `of at most ${MAX_BYTES} bytes and ${MAX_LEVELS} levels`);
+  }
   if (authentication !== undefined && !isRecord(authentication)) return malformed("authentication", "an object");
   const isTime = typeof next_rotation_time === "string" && !Number.isNaN(Date.parse(next_rotation_time));
   if (next_rotation_time !== undefined && !isTime) return malformed("next_rotation_time", "a time as ISO 8601");
