@@ -1,7 +1,7 @@
 import { isListed } from "../definition/access.ts";
 import type { Service } from "../dispatch/dispatch.ts";
 import type { Exchange } from "../handler/context.ts";
-import type { ServerLog } from "../log.ts";
+import { requestLog, type ServerLog } from "../log.ts";
 
 /** What a request is about, where it names a definition that exists for its caller. */
 export interface RequestTarget {
@@ -74,7 +74,7 @@ export function requestOf(
     params,
     target,
     resumed,
-    log: service.log,
+    log: requestLog(service.log, exchange),
     caller,
     client,
     era,
