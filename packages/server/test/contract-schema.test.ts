@@ -12,6 +12,11 @@ const json = (name: string) => JSON.parse(readFileSync(new URL(name, folder), "u
 const { $defs } = json("context.schema.json") as { $defs: JsonObject };
 const keys = [newContractKey({ kid: "k", alg: "HS256" })];
 
+interface Answer {
+  result: { capabilities: Record<"extensions" | "experimental", Record<string, unknown>> };
+  error: unknown;
+}
+
 /** Holds a message against the published schema of its kind. */
 function fits(kind: string, value: unknown): void {
   const compiled = schemaCheck({ $ref: `#/$defs/${kind}`, $defs });
@@ -24,11 +29,11 @@ describe("the published schemas", () => {
     const contract = { schema: CONTEXT, keys, capabilities: ["tools.list", "tools.execute", "contexts.get"] };
     await using server = desk({ contract });
     const ask = async (...request: Parameters<typeof modern>) =>
-      (await overFetch(server, modern(...request))).messages[0] as { result: Record<string, never>; error: unknown };
+      (await overFetch(server, modern(...request))).messages[0] as Answer;
     const meta = { [EXTENSION]: { user_id: "alice", session_id: "s" }, "dev.tenon/contract": "0.4.2" };
     fits("requestMeta", meta);
     fits("declaration", (await ask("server/discover")).result.capabilities.extensions[EXTENSION]);
-    const [legacy] = (await overFetch(server, initialize())).messages as [{ result: Record<string, never> }];
+    const [legacy] = (await overFetch(server, initialize())).messages as [Answer];
     fits("declaration", legacy.result.capabilities.experimental[EXTENSION]);
     await ask("tools/call", { name: "who", arguments: {} }, { meta });
     fits("contextsGetResult", (await ask("contexts/get", { session_id: "s" })).result);
@@ -52,7 +57,7 @@ describe("the published schemas", () => {
       headers,
       body: JSON.stringify(body),
     });
-    fits("handshakeResult", (await (await server.fetch(request)).json()).result);
+    fits("handshakeResult", ((await (await server.fetch(request)).json()) as Answer).result);
   });
   it("let the vectors through", () => {
     const { declarations } = json("context-vectors.json") as { declarations: { declaration: unknown }[] };
