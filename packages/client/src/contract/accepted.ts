@@ -29,6 +29,8 @@ export function announcedCapabilities(capabilities: unknown): readonly string[] 
 export interface AcceptedContract {
   readonly info: ContractInfo;
   readonly declaration: ContractDeclaration;
+  /** What was asked for, as `_meta` says it. */
+  readonly asked: Readonly<Record<string, unknown>>;
   /** Milliseconds since 1970: from then on the server is asked anew; calls go on meanwhile. */
   readonly renewAt: number;
   /** Milliseconds since 1970 from which it is no longer in force. */
@@ -55,15 +57,17 @@ export function acceptContract(
   { CAPABILITY_OF, contextError, contextFault }: typeof Core,
   server: string,
   declaration: ContractDeclaration,
-  { signed, protocol, now = Date.now() }: { signed: boolean; protocol: unknown; now?: number },
+  { signed, asked, protocol }: { signed: boolean; asked: Readonly<Record<string, unknown>>; protocol: unknown },
 ): AcceptedContract {
   const { capabilities, context_schema: schema, next_rotation_time: next, server_id: serverId, version } = declaration;
   const declared = new Set(capabilities);
+  const now = Date.now();
   const drift = driftOf(declared, announcedCapabilities(protocol));
   const rotation = next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next);
   const needed: Readonly<Record<string, string>> = CAPABILITY_OF;
   return Object.freeze<AcceptedContract>({
     declaration,
+    asked,
     renewAt: rotation > now ? rotation : now + AGAIN_MS,
     endsAt: rotation + SKEW_MS,
     info: Object.freeze({
@@ -113,7 +117,7 @@ export function metaUnder(
   if (!contract) return meta;
   if (!WITH_CONTEXT.has(method)) {
     contract.admit(method);
-    return meta;
+    return method === "contexts/get" ? { ...contract.asked, ...meta } : meta;
   }
   const context = mergedContext(configured, meta[META.context]);
   contract.admit(method, context);

@@ -31,6 +31,8 @@ export interface Agreed<T> {
   readonly value: T;
   /** Undefined where the server is used without a contract. */
   readonly declaration: ContractDeclaration | undefined;
+  /** The step it was agreed on at. */
+  readonly step: Step;
 }
 
 /** A contract that was not agreed on, each step in a few words. @param last why the server could not be asked at the last step */
@@ -93,7 +95,7 @@ export async function climb<T>(ladder: Ladder<T>): Promise<Agreed<T>> {
       const way = declaration && step.version === undefined ? (declaration.version as ContractWay) : step.way; // it is known
       note({ outcome: "accepted" });
       end(way, way);
-      return { value: answer.value, declaration };
+      return { value: answer.value, declaration, step };
     }
     note({ outcome: "refused", reason: verdict.kind === "final" ? verdict.error.message : verdict.reason });
     if (verdict.kind === "final") {

@@ -1,6 +1,5 @@
 import { type DiscoverResult, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { isRecord, META, messageOf, TenonError } from "@tenon/core";
-import type { ContractDeclaration } from "@tenon/core/contract";
 import { count } from "@tenon/core/internal";
 import type { Connection, ConnectionHooks } from "../connection/connection.ts";
 import { ANY_RESULT } from "../connection/exchange.ts";
@@ -9,7 +8,7 @@ import type { ServerConfig } from "../types/servers.ts";
 import { acceptContract } from "./accepted.ts";
 import { type Asked, VersionRefused } from "./asked.ts";
 import { judge, loadContract, type Terms, termsOf } from "./judge.ts";
-import { type Answer, climb, type Ladder } from "./ladder.ts";
+import { type Agreed, type Answer, climb, type Ladder } from "./ladder.ts";
 import { STEP_MS, type Step, stepsFor } from "./steps.ts";
 
 /** What a client without wishes of its own takes. */
@@ -53,10 +52,10 @@ function failing(error: unknown): ReturnType<NonNullable<Ladder<unknown>["failin
 async function putInForce(
   connection: Connection,
   terms: Terms,
-  declaration: ContractDeclaration | undefined,
+  { declaration, step }: Agreed<unknown>,
   protocol: unknown = connection.sdk.getServerCapabilities(),
 ): Promise<void> {
-  const how = { signed: terms.ring !== undefined, protocol };
+  const how = { signed: terms.ring !== undefined, asked: step.meta, protocol };
   connection.contract = declaration && acceptContract(await loadContract(), terms.server, declaration, how);
 }
 
@@ -130,9 +129,9 @@ export async function openStepwise<T extends { readonly connection: Connection }
     opened.set(made.connection, made);
     return answerOf(made.connection);
   };
-  const { value, declaration } = await climb<Connection>({ terms, ask, discard: close, failing, tell: telling(hooks) });
-  await putInForce(value, terms, declaration);
-  return opened.get(value) as T; // it was put there by `ask`
+  const agreed = await climb<Connection>({ terms, ask, discard: close, failing, tell: telling(hooks) });
+  await putInForce(agreed.value, terms, agreed);
+  return opened.get(agreed.value) as T; // it was put there by `ask`
 }
 
 /** Asks over a connection that is open. */
@@ -165,8 +164,8 @@ export async function settleContract(
   const tell = remembered ? () => {} : telling(hooks);
   const again = connection.era === "modern" && config.contract !== undefined && !remembered;
   const ask = again ? { ask: asking(connection), failing: failingOver } : {};
-  const { value, declaration } = await climb<unknown>({ terms, given, ...ask, tell });
-  await putInForce(connection, terms, declaration, value);
+  const agreed = await climb<unknown>({ terms, given, ...ask, tell });
+  await putInForce(connection, terms, agreed, agreed.value);
 }
 
 /** The same over a connection that is open: whoever answers with an error may answer the next step. */
@@ -183,12 +182,12 @@ function failingOver(error: unknown): ReturnType<typeof failing> {
  */
 export async function renewContract(server: string, connection: Connection, hooks: ConnectionHooks): Promise<void> {
   const terms = await termsFor(server, connection.config);
-  const { value, declaration } = await climb<unknown>({
+  const agreed = await climb<unknown>({
     // a server that had a contract has one
     terms: { ...terms, plain: false },
     ask: asking(connection),
     failing: failingOver,
     tell: telling(hooks),
   });
-  await putInForce(connection, terms, declaration, value);
+  await putInForce(connection, terms, agreed, agreed.value);
 }
