@@ -5,7 +5,15 @@ import { createServer } from "@tenon/server";
 import { createAgent } from "langchain";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { contextMeta, mcpMiddleware, mcpTools, type StreamEvent, stateContext, streamRun } from "../src/index.ts";
+import {
+  type AgentInterceptor,
+  contextMeta,
+  mcpMiddleware,
+  mcpTools,
+  type StreamEvent,
+  stateContext,
+  streamRun,
+} from "../src/index.ts";
 import { callingModel } from "./scripted-model.ts";
 
 const cleanups: Array<() => unknown> = [];
@@ -41,8 +49,8 @@ async function serve(keys: ReturnType<typeof newContractKey>[]) {
   return { url, got, calls: () => requests };
 }
 
-function open(url: string, contract: ServerContract, more: Parameters<typeof createClient>[0] | object = {}) {
-  const client = createClient({ servers: { desk: { url, contract } }, ...more });
+function open(url: string, contract: ServerContract, events: ClientEvents = {}, interceptors: AgentInterceptor[] = []) {
+  const client = createClient({ servers: { desk: { url, contract } }, events, interceptors });
   cleanups.push(() => client.close());
   return client;
 }
@@ -56,7 +64,7 @@ describe("a client and a server with a contract", () => {
     const told: ContractEvent[] = [];
     const events: ClientEvents = { onContract: (event) => void told.push(event) };
     const keys = [key, next].map(publicContractKey);
-    const client = open(url, { keys, context: { user_id: "ann", session_id: "s1" } }, { events });
+    const client = open(url, { keys, context: { user_id: "ann", session_id: "s1" } }, events);
     const before = performance.now();
     let calls = 0;
     const worker = async () => {
@@ -94,7 +102,7 @@ describe("an agent whose server has a contract", () => {
     const server = await serve([key]);
     // the schema is what the server announces
     const context = stateContext(z.toJSONSchema(schema) as Parameters<typeof stateContext>[0]);
-    const client = open(server.url, { keys: [key] }, { interceptors: [contextMeta(context, { servers: ["desk"] })] });
+    const client = open(server.url, { keys: [key] }, {}, [contextMeta(context, { servers: ["desk"] })]);
     const agent = createAgent({
       model: callingModel({ name: "mcp_desk_look" }),
       tools: await mcpTools(client),
