@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ConnectionError, codeOf, messageOf } from "@tenon/core";
-import { checkOptions, type OptionChecks, refuseOption, text, zeroOrMore } from "@tenon/core/internal";
+import { anything, checkOptions, type OptionChecks, refuseOption, text, zeroOrMore } from "@tenon/core/internal";
 import { within } from "../handler/within.ts";
 import type { ServerLog } from "../log.ts";
 
@@ -14,6 +14,8 @@ export interface AdminOptions {
    * from another machine needs the address it comes to.
    */
   host?: string;
+  /** What else must answer before it takes requests, by the name that `/readyz` says is missing. Each has two seconds. */
+  needs?: Readonly<Record<string, () => Promise<unknown>>>;
 }
 
 /** A listener for health checks. */
@@ -26,7 +28,7 @@ export interface AdminListening {
   close(): Promise<void>;
 }
 
-const OPTIONS: OptionChecks<AdminOptions> = { port: zeroOrMore("ports"), host: text };
+const OPTIONS: OptionChecks<AdminOptions> = { port: zeroOrMore("ports"), host: text, needs: anything };
 
 /** Milliseconds that what is needed may take to answer: probes give up after some seconds. */
 const CHECK_MS = 2_000;
@@ -37,22 +39,20 @@ const REQUEST_MS = 5_000;
 interface Needs {
   readonly lifespan: () => Promise<unknown>;
   readonly store: () => Promise<unknown>;
+  readonly more?: AdminOptions["needs"];
   /** Whether it closes. */
   readonly isClosing: () => boolean;
   /** Hears why something is missing: whoever asks is told no more than what. */
   readonly log: ServerLog;
 }
 
-type Missing = "closing" | "lifespan" | "store";
-type Check = () => Promise<Missing | undefined>;
+/** What is missing, by its name. */
+type Check = () => Promise<string | undefined>;
 
 /** Looks once for all that ask at the same moment. */
-function createCheck({ lifespan, store, isClosing, log }: Needs): Check {
-  async function look(): Promise<Missing | undefined> {
-    const parts = [
-      ["lifespan", lifespan],
-      ["store", store],
-    ] as const;
+function createCheck({ lifespan, store, more = {}, isClosing, log }: Needs): Check {
+  async function look(): Promise<string | undefined> {
+    const parts = Object.entries({ lifespan, store, ...more });
     for (const [name, part] of parts) {
       try {
         await within(CHECK_MS, part(), () => new Error(`it did not answer within ${CHECK_MS} ms`));
@@ -63,7 +63,7 @@ function createCheck({ lifespan, store, isClosing, log }: Needs): Check {
     }
     return undefined;
   }
-  let looking: Promise<Missing | undefined> | undefined;
+  let looking: Promise<string | undefined> | undefined;
   return async () => {
     if (isClosing()) return "closing";
     looking ??= look().finally(() => {
@@ -99,9 +99,9 @@ async function respond({ method, url = "/" }: IncomingMessage, response: ServerR
  */
 export async function openAdmin(options: AdminOptions, needs: Needs): Promise<AdminListening> {
   checkOptions(options, OPTIONS, "admin(options)");
-  const { port, host = "127.0.0.1" } = options;
+  const { port, host = "127.0.0.1", needs: more } = options;
   if (port === undefined) refuseOption("admin(options) needs a port; 0 takes a free one");
-  const check = createCheck(needs);
+  const check = createCheck({ ...needs, ...(more && { more }) });
   const server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (request, response) => {
     request.resume(); // nothing is read from it
     void respond(request, response, check);
@@ -117,7 +117,8 @@ export async function openAdmin(options: AdminOptions, needs: Needs): Promise<Ad
         }),
       );
     });
-    server.listen({ port, host }, () => resolve());
+    // of this process, also among the workers of a cluster: otherwise whoever has the turn would answer for another
+    server.listen({ port, host, exclusive: true }, () => resolve());
   });
   const bound = server.address() as AddressInfo; // a TCP server has one once it listens
   let closed: Promise<void> | undefined;

@@ -39,8 +39,9 @@ export interface HttpOptions {
   /** Host names (without port) a request may be addressed to, against DNS rebinding. Default: the loopback names. */
   allowedHosts?: readonly string[];
   /**
-   * Host names of pages that may call from a browser: these get CORS headers. Default: pages of `allowedHosts` are answered, but
-   * without CORS headers, so that a page of another origin (another port is one) cannot read the answer.
+   * Pages that may call from a browser, and get CORS headers: an origin (`"https://desk.example"`) is that one only, a host name
+   * without port any origin of that host. Default: pages of `allowedHosts` are answered, but without CORS headers, so that a page
+   * of another origin (another port is one) cannot read the answer.
    */
   allowedOrigins?: readonly string[];
   /**
@@ -54,8 +55,11 @@ export interface HttpOptions {
   maxBodyBytes?: number;
   /** Milliseconds a client may take to send one request. Default 30,000. */
   requestTimeoutMs?: number;
-  /** Sessions of the older revision. */
-  sessions?: Partial<SessionLimits>;
+  /**
+   * Sessions of the older revision. `false` keeps none: its clients are answered request by request, by any of several processes,
+   * and a question to them is an error.
+   */
+  sessions?: Partial<SessionLimits> | false;
 }
 
 /** What the embedding program knows about a request before the protocol does. */
@@ -156,7 +160,9 @@ export function createHttpSide(
   { verifier, scopes }: Admission,
 ): HttpSide {
   const hosts = [...(options.allowedHosts ?? localhostAllowedHostnames())];
-  const origins = [...(options.allowedOrigins ?? hosts)];
+  const given = options.allowedOrigins ?? hosts;
+  const origins = new Set(given.filter((one) => one.includes("://")).map((one) => new URL(one).origin));
+  const originHosts = given.filter((one) => !one.includes("://"));
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES;
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const modern: McpHttpHandler = createMcpHandler(({ era }) => createProtocol(service, introduction, era), {
@@ -167,7 +173,7 @@ export function createHttpSide(
   });
   const sessions = new LegacySessions(
     (listeners) => createLastingProtocol(service, introduction, "legacy", bus, listeners),
-    { ...SESSION_LIMITS, ...options.sessions },
+    { ...SESSION_LIMITS, ...(options.sessions || undefined) },
     service.log,
   );
   const answering = new Set<Promise<unknown>>();
@@ -248,7 +254,8 @@ export function createHttpSide(
         return Response.json(refusal);
       }
       if (session !== undefined) return sessions.handle(session, inSession(request, caller, body));
-      if (isInitializeRequest(body)) return sessions.open(inSession(request, caller, body));
+      if (options.sessions !== false && isInitializeRequest(body))
+        return sessions.open(inSession(request, caller, body));
     }
     if (refusal) return Response.json(refusal);
     const mismatch = checkCallHeaders(service, outcome, request.headers);
@@ -346,7 +353,8 @@ export function createHttpSide(
     return result.ok ? undefined : result.message;
   };
   const originRefusal = (origin: string | undefined): string | undefined => {
-    const result = validateOriginHeader(origin, origins);
+    if (origin !== undefined && origins.has(origin)) return undefined;
+    const result = validateOriginHeader(origin, originHosts);
     return result.ok ? undefined : result.message;
   };
 
