@@ -5,6 +5,7 @@ import { Command, CommanderError } from "commander";
 import { addAudit } from "./commands/audit.ts";
 import { addAuthServer } from "./commands/auth-server.ts";
 import { addKeys } from "./commands/keys.ts";
+import { addServe } from "./commands/serve.ts";
 import { addTasks } from "./commands/tasks.ts";
 import { addToken } from "./commands/token.ts";
 import { addWorker } from "./commands/worker.ts";
@@ -39,6 +40,7 @@ function createProgram(): Command {
   addKeys(program);
   addToken(program);
   addAuthServer(program);
+  addServe(program);
   addWorker(program);
   addTasks(program);
   addAudit(program);
