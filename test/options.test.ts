@@ -61,6 +61,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/store/postgres PostgresOptions": openPostgres,
   "@tenon/server AdminOptions": (given) => server().admin(given),
   "@tenon/server CacheHint": (given) => server().resource("a://b", { cache: given }, () => ""),
+  "@tenon/server ContractOptions": (given) => serving({ contract: given }),
   "@tenon/server Extension": (given) => server().extension(given),
   "@tenon/server HttpOptions": (given) => serving({ http: given }),
   "@tenon/server ListenOptions": (given) => server().listen(given),

@@ -7,6 +7,7 @@ import {
   isJsonContentType,
   localhostAllowedHostnames,
   type McpHttpHandler,
+  ProtocolError,
   validateHostHeader,
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
@@ -147,6 +148,20 @@ function checkCallHeaders(service: Service, outcome: InboundClassificationOutcom
   return Response.json({ jsonrpc: "2.0", id: outcome.message.id, error }, { status: 400 });
 }
 
+/** The refusal of an `initialize` that asks for a version of the contract which is not there. */
+function contractRefusal({ contract }: Service, message: unknown): Response | undefined {
+  const { id = null, params } = isRecord(message) ? message : {};
+  const meta = isRecord(params) ? params._meta : undefined;
+  try {
+    contract?.version(isRecord(meta) ? meta : undefined);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    const { code, message, data } = error;
+    return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } });
+  }
+}
+
 /**
  * Streamable HTTP for both eras: stateless requests of 2026-07-28, sessions of 2025-11-25, and stateless answers to legacy
  * requests without a session. Checks Host and Origin first, then the announced size, then the token, then reads the body and
@@ -254,8 +269,12 @@ export function createHttpSide(
         return Response.json(refusal);
       }
       if (session !== undefined) return sessions.handle(session, inSession(request, caller, body));
-      if (options.sessions !== false && isInitializeRequest(body))
-        return sessions.open(inSession(request, caller, body));
+      if (isInitializeRequest(body)) {
+        // no session is opened for a contract that this server does not have
+        const unsupported = contractRefusal(service, body);
+        if (unsupported) return unsupported;
+        if (options.sessions !== false) return sessions.open(inSession(request, caller, body));
+      }
     }
     if (refusal) return Response.json(refusal);
     const mismatch = checkCallHeaders(service, outcome, request.headers);
