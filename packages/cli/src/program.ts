@@ -13,6 +13,7 @@ import { describeFailure, usageError } from "./failure.ts";
 
 const MORE = `
 Begin with:
+  tenon serve          functions and a file become a server: --config tenon.yaml
   tenon auth-server    people sign in to your server at http://127.0.0.1:8000/mcp
   tenon keys new       a key, and tokens signed with it: no person is asked
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { type JsonObject, messageOf, TenonError } from "@tenon/core";
-import { CAPABILITY_OF } from "@tenon/core/contract";
+import { CAPABILITY_OF, readContractKeys } from "@tenon/core/contract";
 import { didYouMean } from "@tenon/core/internal";
 import type { KeyPath } from "@tenon/core/internal/document";
 import { schemaCheck } from "@tenon/core/internal/schema-check";
@@ -19,15 +19,18 @@ export type Surroundings = Pick<ServerOptions, "store" | "stateKeys" | "replicas
 };
 
 /** Turns what a part of the making throws into a problem at its place. */
-function tried<T>(problems: Problems, path: KeyPath, make: () => T): T | undefined {
+function tried<T>(problems: Problems, path: KeyPath | ((error: TenonError) => KeyPath), make: () => T): T | undefined {
   try {
     return make();
   } catch (error) {
     if (!(error instanceof TenonError)) throw error;
-    problems.add(path, error.message);
+    problems.add(typeof path === "function" ? path(error) : path, error.message);
     return undefined;
   }
 }
+
+/** Environment variable that createServer looks for keys in. */
+const DEFAULT_KEYS = "TENON_CONTRACT_KEYS";
 
 /** Where a schema of the file does not compile, at the key inside it as far as the fault names one. */
 function checkSchema(schema: JsonObject | undefined, path: KeyPath, problems: Problems): void {
@@ -82,16 +85,16 @@ function checkCapabilities({ contract }: Settings, problems: Problems): void {
   }
 }
 
-/** The keys that sign the contract; createServer looks at the default variable itself. */
-function contractKeys(keysEnv: string | undefined, problems: Problems): string | undefined {
-  if (keysEnv === undefined) return undefined;
-  const keys = process.env[keysEnv];
-  if (!keys)
-    problems.add(
-      ["mcp", "contract_keys_env"],
-      `names ${keysEnv}, which is not set; put the keys there, or take the line out`,
-    );
-  return keys;
+/** The keys that sign the contract, looked at before anything is served; createServer finds the default variable itself. */
+function contractKeys({ contract }: Settings, problems: Problems): string | undefined {
+  if (!contract) return undefined;
+  const { keysEnv } = contract;
+  const keys = process.env[keysEnv ?? DEFAULT_KEYS];
+  const at = ["mcp", ...(keysEnv === undefined ? [] : ["contract_keys_env"])];
+  if (keys) tried(problems, at, () => readContractKeys(keys));
+  else if (keysEnv !== undefined)
+    problems.add(at, `names ${keysEnv}, which is not set; put the keys there, or take the line out`);
+  return keysEnv === undefined ? undefined : keys;
 }
 
 /** The server of a file, without its tools. */
@@ -109,7 +112,7 @@ function createHome({ settings, problems }: ServeFile, around: Surroundings): Te
           }),
         )
       : undefined;
-  const keys = contractKeys(contract?.keysEnv, problems);
+  const keys = contractKeys(settings, problems);
   const { sessions, ...kept } = around;
   const options = {
     name,
@@ -119,13 +122,14 @@ function createHome({ settings, problems }: ServeFile, around: Surroundings): Te
     ...(instructions !== undefined && { instructions }),
     ...(logLevel !== undefined && !problems.has(["server", "log_level"]) && { logLevel }),
     ...(verifier && { auth: verifier }),
-    ...(contract && {
-      contract: {
-        schema: contract.schema ?? { type: "object" },
-        ...(contract.capabilities && { capabilities: contract.capabilities }),
-        ...(keys !== undefined && { keys }),
-      },
-    }),
+    ...(contract &&
+      !problems.has(["mcp"]) && {
+        contract: {
+          schema: contract.schema ?? { type: "object" },
+          ...(contract.capabilities && { capabilities: contract.capabilities }),
+          ...(keys !== undefined && { keys }),
+        },
+      }),
     http: {
       allowedHosts: hostsOf(settings),
       ...(corsOrigins && !problems.has(["server", "cors_origins"]) && { allowedOrigins: corsOrigins }),
@@ -133,7 +137,8 @@ function createHome({ settings, problems }: ServeFile, around: Surroundings): Te
       ...(!sessions && { sessions: false as const }),
     },
   };
-  return tried(problems, ["server"], () => createServer(options as ServerOptions)); // it refuses what is none
+  const at = ({ message }: TenonError) => [/\bcontract\b/.test(message) ? "mcp" : "server"];
+  return tried(problems, at, () => createServer(options as ServerOptions)); // it refuses what is none
 }
 
 function addTool(

@@ -36,17 +36,26 @@ export async function checkFile(file: ServeFile): Promise<void> {
   if (problems.length > 0) throw problemsError(file.file, problems);
 }
 
+/** Where the file is wrong, by what listening fails with; everything else is about the port. */
+const PLACES: ReadonlyArray<readonly [codes: readonly string[], key: string]> = [
+  [["tls"], "ssl_certfile"],
+  [["allowed_hosts"], "allowed_hosts"],
+  [["trusted_proxies"], "trusted_proxies"],
+  [["schema", "contract_keys", "contract_drift"], "mcp"],
+];
+
 async function listen(server: TenonServer, { settings, file, problems }: ServeFile, portGiven: boolean) {
   const { port, host, endpoint: path, tls } = settings;
   try {
     return await server.listen({ port, host, path, ...(tls && { tls }) });
   } catch (error) {
     if (!(error instanceof TenonError)) throw error;
-    if (portGiven && error.code !== "tls") {
+    const [, key = "port"] = PLACES.find(([codes]) => codes.includes(error.code)) ?? [];
+    if (portGiven && key === "port") {
       const explanation = { what: "the server does not run", why: error.message, todo: "choose another --port" };
       throw new CommandError(explanation, { code: error.code, cause: error });
     }
-    problems.add(["server", error.code === "tls" ? "ssl_certfile" : "port"], error.message);
+    problems.add(key === "mcp" ? [key] : ["server", key], error.message);
     throw problemsError(file, problems.all());
   }
 }
