@@ -1,8 +1,9 @@
-import { ConfigError, isRecord } from "@tenon/core";
+import { ConfigError, isRecord, type TelemetryOptions } from "@tenon/core";
 import {
   anything,
   callable,
   checkOptions,
+  checkTelemetry,
   flag,
   milliseconds,
   type OptionCheck,
@@ -68,6 +69,8 @@ export interface ServerOptions<Lifespan = undefined> {
   logLevel?: LogLevel;
   /** Receives the server's own log instead of stderr. */
   logSink?: (entry: LogEntry) => void;
+  /** What traces may tell of requests. Default: names, times and how they ended. */
+  telemetry?: TelemetryOptions;
   /** Who may reach it over HTTP, and how much; see `listen` for where. */
   http?: HttpOptions;
   /**
@@ -160,6 +163,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   spillBytes: zeroOrMore("bytes"),
   logLevel: oneOf(...LEVELS),
   logSink: callable,
+  telemetry: checkTelemetry,
   http: within<HttpOptions>(
     {
       allowedHosts: anything,

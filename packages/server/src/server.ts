@@ -1,5 +1,5 @@
 import { ConfigError } from "@tenon/core";
-import { checkOptions } from "@tenon/core/internal";
+import { checkOptions, contentOf } from "@tenon/core/internal";
 import { openMemory } from "@tenon/store";
 import { checkCaller } from "./auth/caller.ts";
 import type { Contract } from "./contract/contract.ts";
@@ -16,6 +16,7 @@ import { createBus } from "./dispatch/notify.ts";
 import { createPaging } from "./dispatch/paging.ts";
 import { createLastingProtocol, type Introduction, identityOf } from "./dispatch/protocol.ts";
 import { createExtensions } from "./extension/extensions.ts";
+import { createGauges } from "./gauges.ts";
 import { timelyStore, timelyTasks, within } from "./handler/within.ts";
 import { createWorkers } from "./handler/workers.ts";
 import type { AdminListening } from "./http/admin.ts";
@@ -90,6 +91,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     get contract() {
       return contract;
     },
+    content: contentOf(options.telemetry),
     log,
     exposeErrors: options.exposeErrors ?? false,
     async lifespan() {
@@ -140,8 +142,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   };
   registry.onChange(({ kind }) => CHANGED[kind]());
   tasks.watchTools();
+  const { startGauges, stopGauges } = createGauges(options.name, tasks, async () => (await http)?.sessions.size ?? 0);
   /** What begins with the first way to serve. */
   const serve = (): void => {
+    startGauges();
     bus.hear();
     tasks.serve();
   };
@@ -193,6 +197,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return { ...listening, close };
     },
     async admin(adminOptions) {
+      startGauges();
       const { openAdmin } = await import("./http/admin.ts");
       const admin = await openAdmin(adminOptions, {
         lifespan: () => service.lifespan(),
@@ -219,6 +224,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     },
     async work(workOptions = {}) {
       await agree();
+      startGauges();
       return tasks.work(workOptions);
     },
     completeElicitation: (id, completion = {}) =>
@@ -226,6 +232,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     run: (meta, runOptions) => runIfEntry(server, meta, runOptions),
     close() {
       closing ??= (async () => {
+        stopGauges();
         // listeners stop accepting at once; what they still answer and the streams end meanwhile
         const side = await http?.catch(() => undefined); // it failed to open: whoever asked was told
         // running tasks are handed back meanwhile

@@ -18,11 +18,13 @@ import type { Registry } from "../definition/registry.ts";
 import { wireExtensions } from "../extension/extension-wiring.ts";
 import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
 import { remoteAddressOf } from "../http/remote-address.ts";
+import { requestLog } from "../log.ts";
 import { dispatch, METHODS, type Method, type Service } from "./dispatch.ts";
 import type { Bus } from "./notify.ts";
 import { MAX_WATCHED, MAX_WATCHED_CHARS } from "./params.ts";
 import { hidesFrom } from "./subscriptions.ts";
 import { withValidTrace } from "./trace.ts";
+import { traced } from "./traced.ts";
 
 /** How a server introduces itself. */
 export interface Introduction {
@@ -63,14 +65,16 @@ export async function answer(
   params: Record<string, unknown>,
   exchange: Exchange,
 ): Promise<Result> {
-  try {
-    service.contract?.admit(method, exchange);
-    return await dispatch(service, method, params, exchange);
-  } catch (error) {
-    if (error instanceof ProtocolError) throw error;
-    service.log("error", `${method} failed`, { error });
-    throw new ProtocolError(ProtocolErrorCode.InternalError, "Internal error");
-  }
+  return traced(service, method, params, exchange, async () => {
+    try {
+      service.contract?.admit(method, exchange);
+      return await dispatch(service, method, params, exchange);
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      requestLog(service.log, exchange)("error", `${method} failed`, { error });
+      throw new ProtocolError(ProtocolErrorCode.InternalError, "Internal error");
+    }
+  });
 }
 
 function describeClient(server: Server, ctx: ServerContext, era: Era): ClientDescription {

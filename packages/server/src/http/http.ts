@@ -97,7 +97,7 @@ export interface HttpSide {
   allows(host: string | undefined, origin: string | undefined): boolean;
   readonly maxBodyBytes: number;
   /** The legacy sessions: a request of one that needs no push may be answered beside it. */
-  readonly sessions: Pick<LegacySessions, "has" | "touch">;
+  readonly sessions: Pick<LegacySessions, "has" | "touch" | "size">;
   /** Lets answers finish for up to `graceMs`, then cuts streams and sessions. */
   close(graceMs?: number): Promise<void>;
 }

@@ -2,7 +2,7 @@ import type { JsonObject } from "@tenon/core";
 import { isListed } from "../definition/access.ts";
 import type { Service } from "../dispatch/dispatch.ts";
 import type { Exchange } from "../handler/context.ts";
-import type { ServerLog } from "../log.ts";
+import { requestLog, type ServerLog } from "../log.ts";
 
 /** What a request is about, where it names a definition that exists for its caller. */
 export interface RequestTarget {
@@ -77,7 +77,7 @@ export function requestOf(
     params,
     target,
     resumed,
-    log: service.log,
+    log: requestLog(service.log, exchange),
     caller,
     client,
     era,
