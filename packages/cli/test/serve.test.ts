@@ -86,7 +86,7 @@ describe("a server from a file", () => {
       ...CLOCK,
       "tenon.yaml": CLOCK["tenon.yaml"].replace(
         "  name: clock",
-        "  name: ${NAME:-clock}\n  host: 256.0.0.1\n  path: ${AT}",
+        `  name: \${NAME:-clock}\n  host: 256.0.0.1\n  path: \${AT}`,
       ),
     });
     const { ready } = await serve(cwd, ["--host", "127.0.0.1", "--data", "kept"], {
@@ -148,7 +148,7 @@ tools:
       'tenon.yaml:7:18: server.cors_origins[0]: is "*", which would let every page that somebody visits call the tools; name the origins, such as https://desk.example',
       'tenon.yaml:7:23: server.cors_origins[1]: is "https://desk.example/x", which is no origin; write scheme, host and port only, such as https://desk.example',
       'tenon.yaml:9:21: mcp.authentication.type: must be one of "jwt", got "basic"; jwt is the only type there is',
-      "tenon.yaml:9:34: mcp.authentication.issuer: uses ${LOGIN_ISSUER}, but the environment has no LOGIN_ISSUER; set it, or write ${LOGIN_ISSUER:-default}",
+      `tenon.yaml:9:34: mcp.authentication.issuer: uses \${LOGIN_ISSUER}, but the environment has no LOGIN_ISSUER; set it, or write \${LOGIN_ISSUER:-default}`,
       'tenon.yaml:14:27: tools.one.input_schema.properties.at.type: is no schema: "strin" is no type; did you mean "string"?',
       'tenon.yaml:15:5: tools.one.function: names "summ", which functions.js does not export (did you mean "sum"?); it exports: default, sum',
       "tenon.yaml:16:10: tools.two.function: names a module that is not there; looked for tools/clok.ts, tools/clok.js, tools/clok.mjs; did you mean tools/clock.ts?",
