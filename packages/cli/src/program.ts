@@ -5,6 +5,7 @@ import { Command, CommanderError } from "commander";
 import { addAudit } from "./commands/audit.ts";
 import { addAuthServer } from "./commands/auth-server.ts";
 import { addKeys } from "./commands/keys.ts";
+import { addServe } from "./commands/serve.ts";
 import { addTasks } from "./commands/tasks.ts";
 import { addToken } from "./commands/token.ts";
 import { addWorker } from "./commands/worker.ts";
@@ -12,6 +13,7 @@ import { describeFailure, usageError } from "./failure.ts";
 
 const MORE = `
 Begin with:
+  tenon serve          functions and a file become a server: --config tenon.yaml
   tenon auth-server    people sign in to your server at http://127.0.0.1:8000/mcp
   tenon keys new       a key, and tokens signed with it: no person is asked
 
@@ -39,6 +41,7 @@ function createProgram(): Command {
   addKeys(program);
   addToken(program);
   addAuthServer(program);
+  addServe(program);
   addWorker(program);
   addTasks(program);
   addAudit(program);
