@@ -3,6 +3,7 @@ import {
   anything,
   callable,
   checkOptions,
+  checkTelemetry,
   flag,
   kindOf,
   LOG_LEVELS,
@@ -198,6 +199,7 @@ const CLIENT_OPTIONS: OptionChecks<ClientOptions> = {
   toolErrors: oneOf(...CHOICES.toolErrors),
   logLevel: oneOf(...CHOICES.logLevel),
   maxResultBytes: positive("bytes"),
+  telemetry: checkTelemetry,
   task: checkFollow,
   pin: (pin) => void pinOptions(pin as ClientOptions["pin"]), // it refuses what is none
   onFirstStart: (ask, where) => {

@@ -61,6 +61,11 @@ export class Server {
     return this.#info;
   }
 
+  /** The id of its session on the older revision over HTTP, while there is one. */
+  get sessionId(): string | undefined {
+    return this.#current?.sessionId;
+  }
+
   get closed(): boolean {
     return this.#closing.signal.aborted;
   }

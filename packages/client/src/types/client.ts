@@ -1,4 +1,5 @@
 import type { LoggingLevel } from "@modelcontextprotocol/client";
+import type { TelemetryOptions } from "@tenon/core";
 import type { OnFirstStart, PinOptions } from "../trust/gate.ts";
 import type { CallOptions, ReadOptions, ToolCallOutcome, ToolRuntime } from "./calls.ts";
 import type {
@@ -47,6 +48,8 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   logLevel?: LoggingLevel;
   /** Bytes the answer of a call, a prompt or a resource may have; a larger one fails its own call. Default 8 MiB. */
   maxResultBytes?: number;
+  /** What traces may tell of calls. Default: names, times and how they ended. */
+  telemetry?: TelemetryOptions;
   /** How tasks are followed unless a call says otherwise (`task` of a call). */
   task?: FollowOptions;
   /**
