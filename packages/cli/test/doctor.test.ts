@@ -11,21 +11,8 @@ import { stubHttp } from "../../client/test/stub/http.ts";
 import { CODES } from "../src/doctor/codes.ts";
 import { examine, type Report } from "../src/doctor/doctor.ts";
 import { exitCodeOf, reportText } from "../src/doctor/report.ts";
-import {
-  AUTH,
-  type Case,
-  CONTRACT,
-  closeFixtures,
-  contract,
-  declared,
-  HTTP,
-  KEY,
-  NETWORK,
-  PROCESS,
-  PROTOCOL,
-  ring,
-  TOOLS,
-} from "./doctor-fixtures.ts";
+import { AUTH, type Case, CONTRACT, HTTP, NETWORK, PROCESS, PROTOCOL, TOOLS } from "./doctor-cases.ts";
+import { closeFixtures, KEY, ring } from "./doctor-fixtures.ts";
 import { tenon } from "./tenon.ts";
 
 /** Whatever a server does. */
@@ -79,23 +66,35 @@ async function doctor(args: readonly string[], env: Record<string, string> = {})
 }
 
 describe("a healthy server", () => {
-  it("of ours, with a contract, has nothing to be flagged", async () => {
-    const healthy = createServer({ name: "orders", version: "1.0.0" });
-    healthy.tool("query_order", { description: "Looks up an order" }, () => "none");
-    const { url = "" } = await healthy.listen({ port: 0 });
-    const { config, options, close } = await contract(ring.sign(declared()));
-    const report = await examine(
-      [
-        { name: "orders", configured: true, config: { url } },
-        { name: "signed", configured: true, config },
-      ],
-      options,
-    );
-    expect(report.targets.map(({ findings }) => findings)).toEqual([[], []]);
-    expect(report).toMatchObject({ ok: true, targets: [{ era: "modern", facts: { tools: 1 } }, { ok: true }] });
-    expect(report.targets[1]?.facts.contract).toMatchObject({ signature: "right", required: ["user_id"] });
-    await close?.();
-    await healthy.close();
+  it("of ours, in both revisions and with a contract, has nothing to be flagged", async () => {
+    const schema = { type: "object", properties: { user_id: { type: "string" } }, required: ["user_id"] } as const;
+    const plain = createServer({ name: "plain", version: "1.0.0" });
+    const signed = createServer({ name: "orders", version: "1.0.0", contract: { schema, keys: [KEY] } });
+    for (const server of [plain, signed])
+      server.tool(server === plain ? "query" : "query_order", { description: "Looks up an order" }, () => "none");
+    signed.resource("orders://policy", {}, () => "none");
+    const [{ url = "" }, { url: contracted = "" }] = await Promise.all([
+      plain.listen({ port: 0 }),
+      signed.listen({ port: 0 }),
+    ]);
+    const target = (name: string, to: string) => ({ name, configured: true, config: { url: to } });
+    const options = { keys: ring, context: { user_id: "alice" } };
+    const reports = await Promise.all([
+      examine([target("plain", url), target("orders", contracted)], options),
+      examine([target("orders", contracted)], { ...options, revision: "2025-11-25" }),
+      examine([target("orders", contracted)], {}),
+    ]);
+    const [modern, legacy, without] = reports.map(({ targets }) => targets);
+    expect([modern, legacy].map((all) => all?.map(({ findings }) => findings))).toEqual([[[], []], [[]]]);
+    expect(modern?.[1]).toMatchObject({
+      ok: true,
+      era: "modern",
+      facts: { tools: 1, contract: { signature: "right", required: ["user_id"] } },
+    });
+    expect(legacy?.[0]).toMatchObject({ ok: true, era: "legacy", facts: { contract: { signature: "right" } } });
+    expect(without?.[0]?.findings.map(({ code }) => code)).toEqual(["context_needed"]);
+    expect(without?.[0]?.ok).toBe(true);
+    await Promise.all([plain.close(), signed.close()]);
   });
   it("of others, over stdio, has nothing to be flagged", async () => {
     const bin = fileURLToPath(new URL("../../../node_modules/.bin/mcp-server-everything", import.meta.url));

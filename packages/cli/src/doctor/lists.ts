@@ -1,4 +1,4 @@
-import type { ContractDeclaration } from "@tenon/core/contract";
+import { CAPABILITY_OF, type ContractDeclaration } from "@tenon/core/contract";
 import type { Reply } from "./channel.ts";
 import { checkContextRefusal, type Session } from "./protocol.ts";
 import { since, type Visit } from "./visit.ts";
@@ -59,13 +59,15 @@ export async function fetchLists(
 ): Promise<readonly unknown[]> {
   const { capabilities } = session;
   const began = performance.now();
-  const others = [
-    ...(capabilities.resources === undefined ? [] : ["resources/list"]),
-    ...(capabilities.prompts === undefined ? [] : ["prompts/list"]),
-  ].map((method) => checkList(visit, session, method));
+  /** Announced, and not left out of a contract: what is not in it must not be asked. */
+  const isOffered = (kind: "tools" | "resources" | "prompts"): boolean =>
+    capabilities[kind] !== undefined && (declaration?.capabilities.includes(CAPABILITY_OF[`${kind}/list`]) ?? true);
+  const others = (["resources", "prompts"] as const)
+    .filter(isOffered)
+    .map((kind) => checkList(visit, session, `${kind}/list`));
   // they are notes beside the tools, whatever becomes of those
   const rest = Promise.allSettled(others);
-  if (capabilities.tools === undefined) {
+  if (!isOffered("tools")) {
     await rest;
     return [];
   }
