@@ -13,7 +13,7 @@ import type { Era } from "@tenon/core";
 import { Refusal } from "../auth/refusal.ts";
 import type { PeerAnswers } from "../question/peer-requests.ts";
 import { TASKS } from "../task/task.ts";
-import type { HttpServerConfig, ServerConfig } from "../types/servers.ts";
+import type { EndpointConfig, HttpServerConfig } from "../types/servers.ts";
 import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
 import { httpTransport, type Identity, sseTransport } from "./http.ts";
@@ -43,7 +43,7 @@ export interface ConnectionHooks {
   /** Declared when true. */
   readonly elicitation: boolean;
   /** Runs before every attempt to open a connection, and may forbid it. */
-  beforeOpen?(server: string, config: ServerConfig): Promise<void>;
+  beforeOpen?(server: string, config: EndpointConfig): Promise<void>;
   readonly pools: Pools;
   /** A line that a child process wrote to its standard error. Left out: it goes to the one of this process. */
   readonly onStderr?: ((server: string, line: string) => void) | undefined;
@@ -83,7 +83,7 @@ export interface ConnectionWay {
 /** One live connection to one server. Replaced, never repaired. */
 export class Connection {
   readonly server: string;
-  readonly config: ServerConfig;
+  readonly config: EndpointConfig;
   readonly sdk: SdkClient;
   readonly calls = new Set<ActiveCall>();
   /** Called once when the connection is gone, whoever closed it. */
@@ -108,7 +108,7 @@ export class Connection {
   /** Whose requests it carries; empty where nobody is known. */
   readonly principal: string;
 
-  constructor(server: string, config: ServerConfig, hooks: ConnectionHooks, way: ConnectionWay = {}) {
+  constructor(server: string, config: EndpointConfig, hooks: ConnectionHooks, way: ConnectionWay = {}) {
     const { sse = false, identity } = way;
     this.server = server;
     this.config = config;
