@@ -1,8 +1,9 @@
 import { defineConfig } from "vitest/config";
 import SlowFirst from "./test/slow-first.ts";
 
-// Vite and Node add "import" and "require" themselves: "import" forced on a require breaks pg
-const conditions = ["@tenon/source", "node", "module", "default"];
+// Vite and Node add "import" and "require" themselves: "import" forced on a require breaks pg. No "module": it names files for
+// bundlers, which Node cannot always load (@opentelemetry/api)
+const conditions = ["@tenon/source", "node", "default"];
 
 export default defineConfig({
   resolve: { conditions },

@@ -17,7 +17,7 @@ import {
 } from "typescript/unstable/sync";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const PACKAGES = ["core", "store", "server", "client", "agent"];
+const PACKAGES = ["core", "store", "server", "client", "agent", "telemetry"];
 
 /** A property of an object that a user writes, or gets to work with. */
 export interface Field {

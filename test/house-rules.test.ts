@@ -37,6 +37,8 @@ describe("the house rules bite", () => {
   it.each([
     ["core imports server", "packages/core/src/upward.ts", "lint/style/noRestrictedImports"],
     ["client imports server", "packages/client/src/sideways.ts", "lint/style/noRestrictedImports"],
+    ["server imports the SDK of telemetry", "packages/server/src/telemetry.ts", "lint/style/noRestrictedImports"],
+    ["telemetry imports server", "packages/telemetry/src/upward.ts", "lint/style/noRestrictedImports"],
     ["server imports LangChain", "packages/server/src/framework.ts", "lint/style/noRestrictedImports"],
     ["the command line imports an application", "packages/cli/src/application.ts", "lint/style/noRestrictedImports"],
     ["a package reaches into another's inside", "packages/server/src/inside.ts", "lint/style/noRestrictedImports"],

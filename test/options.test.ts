@@ -32,6 +32,7 @@ import { openMemory } from "@tenon/store";
 import { openStores } from "@tenon/store/open";
 import { openPostgres } from "@tenon/store/postgres";
 import { openSqlite, openSqliteFile } from "@tenon/store/sqlite";
+import { openTelemetry } from "@tenon/telemetry";
 import { describe, expect, it, vi } from "vitest";
 import { readSurface } from "../scripts/surface.ts";
 
@@ -50,6 +51,10 @@ const multi = (connection: object) => new MultiServerMCPClient({ mcpServers: { s
 
 /** Hands each kind of options, wrong, to whoever takes it. */
 const TAKERS: Record<string, (given: Wrong) => unknown> = {
+  "@tenon/core RedactRules": interceptors.redactor,
+  "@tenon/core TelemetryOptions": (given) => createClient({ servers: {}, telemetry: given }),
+  "@tenon/telemetry OpenTelemetryOptions": (given) => openTelemetry(given),
+  "@tenon/telemetry OtlpOptions": (given) => openTelemetry({ otlp: given }),
   "@tenon/store AuditExportOptions": (given) => openMemory().audit.export(given),
   "@tenon/store AuditSweepOptions": (given) => openMemory().audit.sweep(given),
   "@tenon/store AuditTailOptions": (given) => openMemory().audit.tail(given),
@@ -61,6 +66,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/store/postgres PostgresOptions": openPostgres,
   "@tenon/server AdminOptions": (given) => server().admin(given),
   "@tenon/server CacheHint": (given) => server().resource("a://b", { cache: given }, () => ""),
+  "@tenon/server ContractOptions": (given) => serving({ contract: given }),
   "@tenon/server Extension": (given) => server().extension(given),
   "@tenon/server HttpOptions": (given) => serving({ http: given }),
   "@tenon/server ListenOptions": (given) => server().listen(given),

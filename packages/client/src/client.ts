@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, cleanText, type TenonError } from "@tenon/core";
-import { didYouMean } from "@tenon/core/internal";
+import { type ContentOf, contentOf, didYouMean } from "@tenon/core/internal";
 import { callOnWire } from "./call/call.ts";
 import { nextClient, noteCall } from "./call/marks.ts";
 import { runOnion, showTools } from "./call/onion.ts";
@@ -16,6 +16,7 @@ import {
 } from "./call/resources.ts";
 import { isToolResult, problemResult, resultError } from "./call/results.ts";
 import { MAX_RESULT_BYTES, withRoom } from "./call/size.ts";
+import { tracedCall } from "./call/trace.ts";
 import type { WireContext } from "./call/wire.ts";
 import { AnswerCache } from "./catalog/cache.ts";
 import { ToolList } from "./catalog/catalog.ts";
@@ -81,6 +82,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   readonly #emit: ReturnType<typeof createEmit>;
   readonly #peers: PeerAnswers;
   readonly #visits = new Visits();
+  readonly #content: ContentOf | undefined;
   readonly #number = nextClient();
   readonly #entries = new Map<string, Entry>();
   readonly #pools = new Pools();
@@ -98,6 +100,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     this.#options = options;
     setMaxListeners(0, this.#abort.signal); // one listener a call in flight: no leak, however many
     this.#events = options.events ?? {};
+    this.#content = contentOf(options.telemetry);
     this.#emit = createEmit(this.#events);
     this.#peers = createPeerAnswers(options);
     const { elicitation } = options;
@@ -188,25 +191,32 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
     noteCall(runtime, this.#number, asked);
-    const outcome = await runOnion<Runtime, Extra>({
-      interceptors: this.#options.interceptors ?? [],
-      core: (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner),
-      signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
-      limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,
-      request: (signal) =>
-        createRequest<Runtime>({
-          server,
-          name: tool,
-          callId: context.callId,
-          args,
-          headers: options.headers ?? {},
-          meta: options.meta ?? {},
-          ...(task !== undefined && { task }),
-          runtime,
-          signal,
-          define: (name) => entry.tools.define(name),
-        }),
-    });
+    const describe = {
+      server: entry.server,
+      known: () => entry.tools.find(tool) !== undefined,
+      content: this.#content,
+    };
+    const outcome = await tracedCall(describe, { tool, args, meta: options.meta ?? {} }, (meta) =>
+      runOnion<Runtime, Extra>({
+        interceptors: this.#options.interceptors ?? [],
+        core: (inner: ToolCallRequest<Runtime>) => callOnWire(context, inner),
+        signals: options.signal ? [options.signal, this.#abort.signal] : [this.#abort.signal],
+        limitMs: options.timeoutMs ?? options.totalTimeoutMs ?? INTERCEPTORS_MS,
+        request: (signal) =>
+          createRequest<Runtime>({
+            server,
+            name: tool,
+            callId: context.callId,
+            args,
+            headers: options.headers ?? {},
+            meta,
+            ...(task !== undefined && { task }),
+            runtime,
+            signal,
+            define: (name) => entry.tools.define(name),
+          }),
+      }),
+    );
     if (this.#options.toolErrors === "throw" && isToolResult(outcome) && outcome.isError) {
       throw resultError(server, tool, outcome);
     }
@@ -311,6 +321,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       peers: this.#peers,
       visits: this.#visits,
       logLevel: this.#options.logLevel ?? "info",
+      content: this.#content,
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
       // an option that is undefined is one that is not given
       options: { ...options, timeoutMs: options.timeoutMs ?? server.config.timeoutMs },

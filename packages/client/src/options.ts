@@ -3,6 +3,7 @@ import {
   anything,
   callable,
   checkOptions,
+  checkTelemetry,
   flag,
   kindOf,
   LOG_LEVELS,
@@ -238,6 +239,7 @@ const CLIENT_OPTIONS: OptionChecks<ClientOptions> = {
   maxResultBytes: positive("bytes"),
   routing: checkRouting,
   registry: checkRegistry,
+  telemetry: checkTelemetry,
   task: checkFollow,
   pin: (pin) => void pinOptions(pin as ClientOptions["pin"]), // it refuses what is none
   onFirstStart: (ask, where) => {

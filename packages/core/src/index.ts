@@ -19,5 +19,7 @@ export {
 export { isLoopback } from "./host.ts";
 export { isRecord, type Json, type JsonObject } from "./json.ts";
 export { type Era, META } from "./meta.ts";
+export type { RedactRules } from "./redactor.ts";
 export type { Infer, Schema, SchemaIssue } from "./schema.ts";
+export type { TelemetryOptions } from "./telemetry/content.ts";
 export { cleanText } from "./text.ts";

@@ -24,6 +24,7 @@ export {
   zeroOrMore,
 } from "./options.ts";
 export { testPattern } from "./pattern.ts";
+export { redactor } from "./redactor.ts";
 export {
   describeIssues,
   type IssueWords,
@@ -37,5 +38,27 @@ export {
   wrongFields,
 } from "./schema.ts";
 export { openTelemetryApi } from "./telemetry/api.ts";
-export { count, type GaugeValue, gauge, record, startMetrics } from "./telemetry/metrics.ts";
+export { type ContentOf, checkTelemetry, contentOf } from "./telemetry/content.ts";
+export {
+  count,
+  countAnswer,
+  countCall,
+  type GaugeValue,
+  gauge,
+  record,
+  type Side,
+  startMetrics,
+} from "./telemetry/metrics.ts";
+export {
+  carriedTrace,
+  currentTrace,
+  inSpan,
+  isTraceparent,
+  isTracestate,
+  type OpenSpan,
+  type SpanAbout,
+  sessionAttribute,
+  type TraceCarrier,
+  traceIdOf,
+} from "./telemetry/spans.ts";
 export { shownValue, visibleText } from "./text.ts";

@@ -1,5 +1,5 @@
 import { serializeError } from "@tenon/core";
-import { type LOG_LEVELS, toJson } from "@tenon/core/internal";
+import { type LOG_LEVELS, toJson, traceIdOf } from "@tenon/core/internal";
 
 /** Levels a server and its handlers write at, the least severe first: everything that speaks of them is made from this list. */
 export const LEVELS = [
@@ -33,6 +33,20 @@ export interface LogEntry {
 
 /** Writes to the server's own log. */
 export type ServerLog = (level: LogLevel, message: string, details?: Record<string, unknown>) => void;
+
+/**
+ * The log of one request: each line says which request it belongs to, and to which trace. A function more for each request, and no
+ * more than that: nothing is looked up until a line is written.
+ */
+export function requestLog(
+  log: ServerLog,
+  { requestId, meta }: { readonly requestId: string | number; readonly meta: Readonly<Record<string, unknown>> },
+): ServerLog {
+  return (level, message, details) => {
+    const traceId = traceIdOf(meta);
+    log(level, message, { requestId, ...(traceId !== undefined && { traceId }), ...details });
+  };
+}
 
 /** @throws TypeError never; an unknown word means the default */
 export function logLevelOf(word: string | undefined): LogLevel {

@@ -1,8 +1,9 @@
-import { ConfigError, isRecord } from "@tenon/core";
+import { ConfigError, isRecord, type TelemetryOptions } from "@tenon/core";
 import {
   anything,
   callable,
   checkOptions,
+  checkTelemetry,
   flag,
   milliseconds,
   type OptionCheck,
@@ -14,6 +15,7 @@ import {
 } from "@tenon/core/internal";
 import type { Stores } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
+import { type ContractOptions, contractOption } from "./contract/options.ts";
 import type { VisibleTags } from "./definition/access.ts";
 import { ARGUMENT_LIMITS, type ArgumentLimits, type UnknownArguments } from "./definition/arguments.ts";
 import type { CacheOptions } from "./definition/cache.ts";
@@ -66,6 +68,8 @@ export interface ServerOptions<Lifespan = undefined> {
   logLevel?: LogLevel;
   /** Receives the server's own log instead of stderr. */
   logSink?: (entry: LogEntry) => void;
+  /** What traces may tell of requests. Default: names, times and how they ended. */
+  telemetry?: TelemetryOptions;
   /** Who may reach it over HTTP, and how much; see `listen` for where. */
   http?: HttpOptions;
   /**
@@ -73,6 +77,11 @@ export interface ServerOptions<Lifespan = undefined> {
    * is asked for: the process that started the server is trusted as its user is. Default: everybody may come in.
    */
   auth?: TokenVerifier;
+  /**
+   * The context contract: which context every call must carry, checked before anything of yours runs and announced with a signature.
+   * Left out: none is asked for. Of a server that is mounted in another, the other's contract counts.
+   */
+  contract?: ContractOptions;
   /**
    * Scopes that include others: `{ "orders:refund": ["orders:read"] }`. What is implied may imply more. It counts for every scope
    * this server asks for. Default: a granted `orders:*` covers what begins with `orders:`, and nothing else.
@@ -141,6 +150,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   spillBytes: zeroOrMore("bytes"),
   logLevel: oneOf(...LEVELS),
   logSink: callable,
+  telemetry: checkTelemetry,
   http: within<HttpOptions>(
     {
       allowedHosts: anything,
@@ -153,6 +163,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
     "createServer({ http })",
   ),
   auth: tokenVerifier,
+  contract: contractOption,
   unknownArguments: oneOf("strip", "reject"),
   argumentLimits: within<ArgumentLimits>(ARGUMENT_LIMITS, "createServer({ argumentLimits })"),
   tasks: within<TasksOptions>(TASKS_OPTIONS, "createServer({ tasks })"),

@@ -89,9 +89,10 @@ export interface TenonServer<Lifespan = undefined> {
   /**
    * Answers health checks of load balancers and orchestrators, on a port of its own and never on the one of {@link listen}:
    * `/healthz` is 200 while the process lives, `/readyz` while it takes requests (what `lifespan` opens is there, the store
-   * answers, the server does not close), else 503 with what is missing. Nothing listens unless this is called.
+   * answers, the server does not close), else 503 with what is missing. `/metrics` is there with `metrics`. Nothing listens unless
+   * this is called.
    * @throws ConnectionError `code: "port_in_use"`, `"listen"`; ConfigError for an unknown option or no port
-   * @example await server.admin({ port: 9030 });
+   * @example await server.admin({ port: 9030, metrics: await openTelemetry({ serviceName: "orders" }) });
    */
   admin(options: AdminOptions): Promise<AdminListening>;
   /** Serves standard input and output; resolves when the client closes its end. */

@@ -1,1 +1,2 @@
-export {};
+export { openTelemetry, type Telemetry } from "./open-telemetry.ts";
+export type { OpenTelemetryOptions, OtlpOptions } from "./options.ts";

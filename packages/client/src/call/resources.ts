@@ -16,6 +16,7 @@ import type {
 import type { EventSource } from "../types/events.ts";
 import { answerByHandler, untilFinal } from "./rounds.ts";
 import { tooLarge } from "./size.ts";
+import { type ReadMethod, tracedRead } from "./trace.ts";
 import { sendRequest, type WireContext, type WireRequest } from "./wire.ts";
 
 /** Resources read at the same time. */
@@ -105,30 +106,32 @@ export async function listPromptsOf(source: Source): Promise<CatalogPrompt[]> {
 /** Sends one request that reads, and answers its questions. @returns the raw answer, and whether anything was asked */
 async function ask(
   context: WireContext,
-  wire: Omit<WireRequest, "headers" | "meta" | "signal" | "source">,
+  wire: Omit<WireRequest, "headers" | "meta" | "signal" | "source" | "method"> & { readonly method: ReadMethod },
   options: ReadOptions,
   who: Pick<EventSource, "prompt" | "uri">,
   stop: AbortSignal,
 ): Promise<{ final: Record<string, unknown>; asked: boolean }> {
-  const { server, elicitation, peers, visits, emit, events } = context;
+  const { server, elicitation, peers, visits, emit, events, content } = context;
   const { what } = wire;
   const signal = options.signal ? AbortSignal.any([options.signal, stop]) : stop;
   const source: EventSource = Object.freeze({ server: server.name, ...who, callId: context.callId });
-  const request: WireRequest = { ...wire, headers: options.headers ?? {}, meta: options.meta ?? {}, signal, source };
-  return untilFinal<Record<string, unknown>>({
-    server: server.name,
-    what,
-    signal,
-    source,
-    expectHosts: server.config.expectHosts,
-    peers,
-    visits,
-    send: async (carried) => sendRequest(context, request, await carried()),
-    answer: async (questions) => {
-      for (const question of Object.values(questions)) emit(events.onElicitation, question, source);
-      const suspends = "only a tool call can be suspended; give createClient an elicitation handler";
-      return answerByHandler(elicitation, questions, { what, source, signal, suspends });
-    },
+  return tracedRead(server, { ...wire, meta: options.meta ?? {} }, content, (meta) => {
+    const request: WireRequest = { ...wire, headers: options.headers ?? {}, meta, signal, source };
+    return untilFinal<Record<string, unknown>>({
+      server: server.name,
+      what,
+      signal,
+      source,
+      expectHosts: server.config.expectHosts,
+      peers,
+      visits,
+      send: async (carried) => sendRequest(context, request, await carried()),
+      answer: async (questions) => {
+        for (const question of Object.values(questions)) emit(events.onElicitation, question, source);
+        const suspends = "only a tool call can be suspended; give createClient an elicitation handler";
+        return answerByHandler(elicitation, questions, { what, source, signal, suspends });
+      },
+    });
   });
 }
 

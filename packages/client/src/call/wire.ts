@@ -5,7 +5,7 @@ import {
   type LoggingLevel,
   type Tool,
 } from "@modelcontextprotocol/client";
-import { jsonSize } from "@tenon/core/internal";
+import { type ContentOf, jsonSize } from "@tenon/core/internal";
 import type { Connection } from "../connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "../connection/deadline.ts";
 import type { Attempted, CallRoute, Endpoint } from "../connection/endpoint.ts";
@@ -44,6 +44,8 @@ export interface WireContext {
   readonly visits: Visits;
   readonly logLevel: LoggingLevel;
   readonly maxResultBytes: number;
+  /** How arguments and results become attributes of spans, where they may. */
+  readonly content: ContentOf | undefined;
   readonly options: Pick<ReadOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog">;
   readonly callId: string;
   readonly driver?: CallDriver | undefined;

@@ -181,7 +181,12 @@ export class Connection {
   }
 
   get hasSession(): boolean {
-    return this.era === "legacy" && this.#transport.sessionId !== undefined;
+    return this.sessionId !== undefined;
+  }
+
+  /** The id of its session, where it has one. */
+  get sessionId(): string | undefined {
+    return this.era === "legacy" ? this.#transport.sessionId : undefined;
   }
 
   /** Whether changes of the tools are heard of: over HTTP, the older revision needs a stream that many servers refuse. */

@@ -52,6 +52,10 @@ export interface Endpoint {
   readonly config: ServerConfig;
   readonly info: ServerInfo;
   readonly closed: boolean;
+  /** The revision it speaks, once it was spoken to. */
+  readonly revision: string | undefined;
+  /** The id of its session on the older revision over HTTP, while there is one. */
+  readonly sessionId: string | undefined;
   /** How often a request may be repeated unless a layer decides about it. */
   readonly repeats: number;
   /** Called when requests begin to be made for somebody else: nothing of the one before must be shown. */

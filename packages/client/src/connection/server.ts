@@ -71,6 +71,15 @@ export class Server implements Endpoint {
     return this.#info;
   }
 
+  get revision(): string | undefined {
+    return this.#info.revision;
+  }
+
+  /** The id of its session on the older revision over HTTP, while there is one. */
+  get sessionId(): string | undefined {
+    return this.#current?.sessionId;
+  }
+
   get closed(): boolean {
     return this.#closing.signal.aborted;
   }

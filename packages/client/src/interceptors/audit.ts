@@ -1,10 +1,17 @@
-import { ConfigError, ExecutionError, META, messageOf, type SerializedError, serializeError } from "@tenon/core";
-import { checkOptions, digest } from "@tenon/core/internal";
+import {
+  ConfigError,
+  ExecutionError,
+  META,
+  messageOf,
+  type RedactRules,
+  type SerializedError,
+  serializeError,
+} from "@tenon/core";
+import { checkOptions, digest, redactor } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
 import type { ToolCallRequest } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { endedAs, general, noteFactory } from "./general.ts";
-import { type RedactRules, redactor } from "./redactor.ts";
 
 interface EntryBase {
   /** Links an intent and its outcome. */

@@ -1,3 +1,5 @@
+export type { RedactRules } from "@tenon/core";
+export { redactor } from "@tenon/core/internal";
 export {
   type AuditIntent,
   type AuditOptions,
@@ -9,6 +11,5 @@ export { type InjectArgsOptions, injectArgs } from "./inject-args.ts";
 export { type CallLine, type LogOptions, log } from "./log.ts";
 export { type RateLimitOptions, rateLimit } from "./rate-limit.ts";
 export { type RedactOptions, redact } from "./redact.ts";
-export { type RedactRules, redactor } from "./redactor.ts";
 export { type RetryOptions, retry } from "./retry.ts";
 export { type TimeoutOptions, timeout } from "./timeout.ts";

@@ -1,9 +1,9 @@
+import { redactor } from "@tenon/core/internal";
 import { describe, expect, it } from "vitest";
 import { clientOf, shop } from "../../test/shop.ts";
 import type { Interceptor } from "../index.ts";
 import { createClient, type ToolRuntime } from "../index.ts";
 import { type CallLine, log } from "./log.ts";
-import { redactor } from "./redactor.ts";
 
 describe("log", () => {
   it("writes one line per call, however it ends, without arguments or messages", async () => {

@@ -1,9 +1,9 @@
 import { ExecutionError } from "@tenon/core";
+import { redactor } from "@tenon/core/internal";
 import { describe, expect, it } from "vitest";
 import { clientOf, shop } from "../../test/shop.ts";
 import { type Interceptor, renderText } from "../index.ts";
 import { redact } from "./redact.ts";
-import { redactor } from "./redactor.ts";
 
 describe("redactor", () => {
   const clean = redactor({ patterns: ["bearer", "jwt", "email", "phone", "card", /ORD-\d+/] });

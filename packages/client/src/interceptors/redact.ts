@@ -1,9 +1,8 @@
-import { ConfigError, deserializeError, TenonError } from "@tenon/core";
-import { checkOptions } from "@tenon/core/internal";
+import { ConfigError, deserializeError, type RedactRules, TenonError } from "@tenon/core";
+import { checkOptions, redactor } from "@tenon/core/internal";
 import { isToolResult } from "../call/results.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { general, noteFactory } from "./general.ts";
-import { type RedactRules, redactor } from "./redactor.ts";
 
 /** What is secret, and where it is taken out. */
 export interface RedactOptions extends RedactRules {

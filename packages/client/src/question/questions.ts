@@ -1,6 +1,6 @@
 import type { ElicitResult } from "@modelcontextprotocol/client";
 import { ConfigError, isRecord, type JsonObject, messageOf, ProtocolError, TenonError } from "@tenon/core";
-import { shownValue } from "@tenon/core/internal";
+import { countAnswer, shownValue } from "@tenon/core/internal";
 import { textAt } from "../catalog/pages.ts";
 import { withSignal } from "../connection/deadline.ts";
 import { checkQuestionUrl } from "../trust/url.ts";
@@ -74,8 +74,9 @@ function answerProblems(question: ElicitationRequest, answer: unknown): readonly
 const inOneLine = (problems: readonly AnswerProblem[]): string =>
   problems.map(({ field, message }) => (field === undefined ? message : `${field} ${message}`)).join("; ");
 
-/** An answer as the wire carries it: content only where a form was accepted. */
+/** An answer as the wire carries it: content only where a form was accepted. What is about to be sent is counted. */
 function onWire(question: ElicitationRequest, answer: ElicitationAnswer): ElicitResult {
+  countAnswer("client", question.mode, answer.action);
   if (answer.action !== "accept") return { action: answer.action };
   return question.mode === "url" ? { action: "accept" } : { action: "accept", content: { ...answer.content } };
 }

@@ -128,6 +128,15 @@ export class ReplicaSet implements Endpoint {
     });
   }
 
+  get revision(): string | undefined {
+    return this.#source?.server.revision;
+  }
+
+  /** Each replica has sessions of its own. */
+  get sessionId(): undefined {
+    return undefined;
+  }
+
   get closed(): boolean {
     return this.#closing.signal.aborted;
   }

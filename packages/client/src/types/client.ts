@@ -1,4 +1,5 @@
 import type { LoggingLevel } from "@modelcontextprotocol/client";
+import type { TelemetryOptions } from "@tenon/core";
 import type { Registry } from "../registry/types.ts";
 import type { OnFirstStart, PinOptions } from "../trust/gate.ts";
 import type { CallOptions, ReadOptions, ToolCallOutcome, ToolRuntime } from "./calls.ts";
@@ -53,6 +54,8 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   routing?: RoutingOptions;
   /** Says where servers with a `service` are. Whoever made it closes it; this client only stops to watch. */
   registry?: Registry;
+  /** What traces may tell of calls. Default: names, times and how they ended. */
+  telemetry?: TelemetryOptions;
   /** How tasks are followed unless a call says otherwise (`task` of a call). */
   task?: FollowOptions;
   /**

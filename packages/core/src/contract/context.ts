@@ -2,7 +2,7 @@ import { ContractError } from "../errors.ts";
 import { isRecord, type JsonObject, jsonSize } from "../json.ts";
 import { schemaCheck } from "../json-schema/check.ts";
 import { describeFault } from "../json-schema/survey.ts";
-import { wrongFields } from "../schema.ts";
+import { valueAt, wrongFields } from "../schema.ts";
 
 /** Bytes of a context: every request carries it. */
 export const MAX_CONTEXT_BYTES = 16_384;
@@ -53,8 +53,10 @@ export function contextFault(schema: JsonObject, context: unknown): ContextFault
     return { reason: "invalid_context_value", field: "context", problem: `it could not be checked: ${verdict.reason}` };
   }
   const [first] = wrongFields(verdict.issues, given, { whole: "context", shown: undefined });
+  const [issue] = verdict.issues;
   return {
-    reason: "invalid_context_value",
+    // one that is required further inside
+    reason: issue && !valueAt(given, issue.path).there ? "missing_context_field" : "invalid_context_value",
     field: first?.path || "context",
     problem: first?.message ?? "the context does not fit its schema",
   };

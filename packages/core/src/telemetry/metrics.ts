@@ -23,6 +23,9 @@ export type GaugeName = keyof typeof GAUGES;
 /** From a cached answer to a tool that works for a minute. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
+/** Milliseconds a gauge may take to be read. */
+const READ_MS = 2_000;
+
 /** One value of a gauge, and what it is the value of. */
 export interface GaugeValue {
   readonly value: number;
@@ -42,14 +45,25 @@ const readers = new Map<Read, GaugeName>();
 let provider: unknown;
 let instruments: Instruments | undefined;
 
+/** What `read` gives within two seconds: a database that hangs must not keep the other metrics from who asks for them. */
+async function soon(read: Read): Promise<Iterable<GaugeValue>> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("a gauge could not be read in time")), READ_MS);
+  });
+  try {
+    return await Promise.race([Promise.resolve().then(read), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 function observe(name: GaugeName): (result: ObservableResult) => Promise<void> {
   return async (result) => {
     for (const [read, of] of readers) {
       if (of !== name) continue;
       // one that cannot be read now leaves a gap, and no other metric suffers
-      const values = await Promise.resolve()
-        .then(read)
-        .catch(() => []);
+      const values = await soon(read).catch(() => []);
       for (const { value, attributes } of values) result.observe(value, attributes);
     }
   };
@@ -81,6 +95,32 @@ export function count(name: CounterName, attributes: Attributes): void {
     now.counters.set(name, counter);
   }
   counter.add(1, attributes);
+}
+
+/** Which side of a call counts it: a program may be both, and the same call is then seen twice. */
+export type Side = "client" | "server";
+
+/** A tool call that ended. */
+export interface EndedCall {
+  readonly side: Side;
+  readonly server: string;
+  /** Undefined where there is no such tool: what callers make up must not become labels without end. */
+  readonly tool: string | undefined;
+  /** `ok`, `tool_error` (an answer with `isError`), `error`, and by side what else may become of a call. */
+  readonly outcome: string;
+  /** By `performance.now()`. */
+  readonly began: number;
+}
+
+/** Counts a tool call and notes how long it took. */
+export function countCall({ side, server, tool = "unknown", outcome, began }: EndedCall): void {
+  count("tenon_tool_calls_total", { server, tool, outcome, side });
+  record("tenon_tool_call_duration_seconds", (performance.now() - began) / 1_000, { server, tool, side });
+}
+
+/** Counts a question to a person that was answered. */
+export function countAnswer(side: Side, mode: "form" | "url", action: "accept" | "decline" | "cancel"): void {
+  count("tenon_elicitations_total", { mode, action, side });
 }
 
 /** Notes how long something took, in seconds, where the program has metrics. */

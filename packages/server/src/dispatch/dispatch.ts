@@ -1,6 +1,7 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, type Result } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
-import { didYouMean, toJson } from "@tenon/core/internal";
+import { type ContentOf, didYouMean, toJson } from "@tenon/core/internal";
+import type { Contract } from "../contract/contract.ts";
 import { demandScopes, listedNames } from "../definition/access.ts";
 import { type CompiledInput, type ReadingRules, readArguments } from "../definition/arguments.ts";
 import type { CacheHints } from "../definition/cache.ts";
@@ -19,6 +20,7 @@ import type { Extensions } from "../extension/extensions.ts";
 import type { Exchange } from "../handler/context.ts";
 import { describeFailure, runHandler } from "../handler/handler.ts";
 import type { Journal } from "../handler/journal.ts";
+import { requestLog } from "../log.ts";
 import { createMiddlewareClock } from "../middleware/clock.ts";
 import { runOnion } from "../middleware/onion.ts";
 import { requestOf } from "../middleware/request.ts";
@@ -43,6 +45,10 @@ export interface Service extends Home, Keeping {
   readonly cacheHints: CacheHints;
   readonly notify: Notifier;
   readonly tasks: Tasks;
+  /** Undefined where the server has none; opened before the first request. */
+  readonly contract: Contract | undefined;
+  /** How arguments and results become attributes of spans, where they may. */
+  readonly content: ContentOf | undefined;
 }
 
 /** The methods a server answers itself; everything else is the protocol layer's business. */
@@ -101,7 +107,8 @@ async function find<T extends CompiledTool | CompiledPrompt>(
     return { answered: await dispatch(within(service, mounted), method, { ...params, name: mounted.name }, exchange) };
   }
   const read = await readArguments(item.input, params.arguments, readingFor(service, item));
-  if (!("problem" in read)) noteLeftOut(service.log, `${kind} ${name}`, item.input, params.arguments);
+  if (!("problem" in read))
+    noteLeftOut(requestLog(service.log, exchange), `${kind} ${name}`, item.input, params.arguments);
   return { item, name, read };
 }
 
@@ -132,7 +139,8 @@ async function callTool(service: Service, params: Record<string, unknown>, excha
     done: (value) => toolResult(value, tool, exchange.era, service.maxResultBytes),
     failed(error) {
       if (error instanceof ProtocolError) throw error;
-      const data = error instanceof ToolError ? errorData(service.log, what, error.data) : undefined;
+      const data =
+        error instanceof ToolError ? errorData(requestLog(service.log, exchange), what, error.data) : undefined;
       return failedCall(describeFailure(service, exchange, what, error), data);
     },
   });
@@ -248,10 +256,11 @@ export async function throughMiddleware(
   core: (params: Record<string, unknown>) => Promise<Result>,
 ): Promise<Result> {
   const what = `Request ${method}`;
+  const log = requestLog(service.log, exchange);
   try {
     if (service.middleware.length === 0) return await core(params);
     const ours = new WeakSet<Result>();
-    const clock = createMiddlewareClock(service.timeoutMs, what, service.log);
+    const clock = createMiddlewareClock(service.timeoutMs, what, log);
     const answered = runOnion(service.middleware, requestOf(service, method, params, exchange), async (request) => {
       const resume = clock.pause();
       try {
@@ -269,12 +278,12 @@ export async function throughMiddleware(
     if (error instanceof ProtocolError) {
       const { code, message, data } = error;
       if (data === undefined) throw error;
-      const sendable = errorData(service.log, what, data);
+      const sendable = errorData(log, what, data);
       throw sendable === undefined ? new ProtocolError(code, message) : error;
     }
     // thrown by middleware, or by a rule about who may see what
     const text = describeFailure(service, exchange, what, error);
-    const data = error instanceof ToolError ? errorData(service.log, what, error.data) : undefined;
+    const data = error instanceof ToolError ? errorData(log, what, error.data) : undefined;
     if (method === "tools/call") return failedCall(text, data);
     const code = error instanceof ToolError ? ProtocolErrorCode.InvalidRequest : ProtocolErrorCode.InternalError;
     throw new ProtocolError(code, text, data);

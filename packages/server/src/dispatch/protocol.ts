@@ -8,19 +8,23 @@ import {
   type Result,
   Server,
   type ServerContext,
+  type ServerOptions,
 } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
 import { shownHeaders } from "../auth/bearer.ts";
+import { ContractedServer } from "../contract/announcing.ts";
 import type { Viewer } from "../definition/access.ts";
 import type { Registry } from "../definition/registry.ts";
 import { wireExtensions } from "../extension/extension-wiring.ts";
 import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
 import { remoteAddressOf } from "../http/remote-address.ts";
+import { requestLog } from "../log.ts";
 import { dispatch, METHODS, type Method, type Service } from "./dispatch.ts";
 import type { Bus } from "./notify.ts";
 import { MAX_WATCHED, MAX_WATCHED_CHARS } from "./params.ts";
 import { hidesFrom } from "./subscriptions.ts";
 import { withValidTrace } from "./trace.ts";
+import { traced } from "./traced.ts";
 
 /** How a server introduces itself. */
 export interface Introduction {
@@ -61,13 +65,16 @@ export async function answer(
   params: Record<string, unknown>,
   exchange: Exchange,
 ): Promise<Result> {
-  try {
-    return await dispatch(service, method, params, exchange);
-  } catch (error) {
-    if (error instanceof ProtocolError) throw error;
-    service.log("error", `${method} failed`, { error });
-    throw new ProtocolError(ProtocolErrorCode.InternalError, "Internal error");
-  }
+  return traced(service, method, params, exchange, async () => {
+    try {
+      service.contract?.admit(method, exchange);
+      return await dispatch(service, method, params, exchange);
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      requestLog(service.log, exchange)("error", `${method} failed`, { error });
+      throw new ProtocolError(ProtocolErrorCode.InternalError, "Internal error");
+    }
+  });
 }
 
 function describeClient(server: Server, ctx: ServerContext, era: Era): ClientDescription {
@@ -109,8 +116,10 @@ function exchangeOf({ authenticated }: Service, server: Server, ctx: ServerConte
 export function createProtocol(service: Service, introduction: Introduction, era: Era): Server {
   const { instructions } = introduction;
   const { registry } = service;
-  const discover = service.cacheHints("server/discover", service.authenticated ? { scope: "private" } : undefined);
-  const server = new Server(identityOf(introduction), {
+  // what is announced may depend on the contract's version that was asked for
+  const personal = service.authenticated || service.contract !== undefined;
+  const discover = service.cacheHints("server/discover", personal ? { scope: "private" } : undefined);
+  const options: ServerOptions = {
     capabilities: {
       tools: { listChanged: true },
       logging: {},
@@ -121,7 +130,11 @@ export function createProtocol(service: Service, introduction: Introduction, era
     ...(instructions !== undefined && { instructions }),
     cacheHints: { "server/discover": discover },
     inputRequired: { maxRounds: MAX_ROUNDS },
-  });
+  };
+  const { contract } = service;
+  const server = contract
+    ? new ContractedServer(identityOf(introduction), options, { contract, era, discover })
+    : new Server(identityOf(introduction), options);
   server.onerror = (error) => service.log("warning", "protocol error", { error });
   for (const method of METHODS) {
     if (!offers(registry, method)) continue;

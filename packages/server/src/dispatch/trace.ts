@@ -1,5 +1,5 @@
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/;
-const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
+import { isTraceparent, isTracestate } from "@tenon/core/internal";
+
 const BAGGAGE = /^[\x20-\x7e]{1,8192}$/;
 
 /**
@@ -8,13 +8,12 @@ const BAGGAGE = /^[\x20-\x7e]{1,8192}$/;
  */
 export function withValidTrace(meta: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   if (!("traceparent" in meta || "tracestate" in meta || "baggage" in meta)) return meta;
-  const fits = (value: unknown, form: RegExp): boolean => typeof value === "string" && form.test(value);
   const { traceparent, tracestate, baggage, ...rest } = meta;
-  const traced = fits(traceparent, TRACEPARENT);
+  const traced = isTraceparent(traceparent);
   return {
     ...rest,
     ...(traced && { traceparent }),
-    ...(traced && fits(tracestate, TRACESTATE) && { tracestate }),
-    ...(fits(baggage, BAGGAGE) && { baggage }),
+    ...(traced && isTracestate(tracestate) && { tracestate }),
+    ...(typeof baggage === "string" && BAGGAGE.test(baggage) && { baggage }),
   };
 }

@@ -2,6 +2,7 @@ import { type Implementation, ProtocolError, type Result } from "@modelcontextpr
 import type { Service } from "../dispatch/dispatch.ts";
 import { answer } from "../dispatch/protocol.ts";
 import type { Exchange } from "../handler/context.ts";
+import { requestLog } from "../log.ts";
 import type { Recognised } from "./recognise.ts";
 import { wireResult } from "./result.ts";
 
@@ -21,9 +22,9 @@ export type Outcome =
     };
 
 /** An error as the era says it: handler errors stay in the body, only a missing capability has a status of its own. */
-function failure(error: unknown, service: Service, era: Recognised["era"]): Outcome {
+function failure(error: unknown, service: Service, { era, requestId, meta }: Exchange): Outcome {
   if (!(error instanceof ProtocolError)) {
-    service.log("error", "answering failed", { error });
+    requestLog(service.log, { requestId, meta })("error", "answering failed", { error });
     return { status: 200, error: { code: INTERNAL, message: "Internal error" } };
   }
   const code =
@@ -58,7 +59,7 @@ export function createAnswering(
       const result = await answer(service, known.method, known.params, exchange);
       return { json: await serialised(known, result) };
     } catch (error) {
-      return failure(error, service, known.era);
+      return failure(error, service, exchange);
     }
   };
 }

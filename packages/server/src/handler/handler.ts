@@ -3,6 +3,7 @@ import { ResultTooLargeError } from "../definition/result.ts";
 import { TimeLimit } from "../definition/time-limit.ts";
 import type { dispatch, Method, Service } from "../dispatch/dispatch.ts";
 import { maskFailure, ToolError } from "../errors.ts";
+import { requestLog } from "../log.ts";
 import { createAsking, type LinearContext } from "../question/asking.ts";
 import { createPages, type Pages } from "../question/pages.ts";
 import { answerOnce, type Target, type Wire } from "../question/rounds.ts";
@@ -19,10 +20,11 @@ export function describeFailure(
   what: string,
   error: unknown,
 ): string {
-  if (error instanceof ResultTooLargeError) service.log("error", error.message, { code: error.code });
+  const log = requestLog(service.log, exchange);
+  if (error instanceof ResultTooLargeError) log("error", error.message, { code: error.code });
   if (error instanceof ToolError) return error.message;
   // who stops because its client has left did right: any client could fill the log with errors otherwise
-  return maskFailure(service.log, what, error, service.exposeErrors, exchange.signal.aborted ? "info" : "error");
+  return maskFailure(log, what, error, service.exposeErrors, exchange.signal.aborted ? "info" : "error");
 }
 
 /** What the context of a run is made of besides its request and its journal. */
@@ -71,7 +73,7 @@ export function contextFor(
   };
   return new RequestContext(exchange, asking, {
     ...about,
-    log: service.log,
+    log: requestLog(service.log, exchange),
     notify: service.notify,
     inner: () => createInnerReading(answer, service, exchange),
     isOpen: linear.isOpen,
@@ -87,7 +89,7 @@ export async function runHandler<T>(
   handler: (context: never) => T | Promise<T>,
   wire: Wire<T>,
 ): Promise<Result> {
-  const limit = new TimeLimit(target.what, target.timeoutMs ?? service.timeoutMs, service.log);
+  const limit = new TimeLimit(target.what, target.timeoutMs ?? service.timeoutMs, requestLog(service.log, exchange));
   let reporter: ReturnType<typeof progressReporter> | undefined;
   const progress: ToolContext["progress"] = (...report) => {
     reporter ??= progressReporter(exchange);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ConnectionError, codeOf, messageOf } from "@tenon/core";
-import { checkOptions, type OptionChecks, refuseOption, text, zeroOrMore } from "@tenon/core/internal";
+import { ConnectionError, codeOf, isRecord, messageOf } from "@tenon/core";
+import { checkOptions, kindOf, type OptionChecks, refuseOption, text, zeroOrMore } from "@tenon/core/internal";
 import { within } from "../handler/within.ts";
 import type { ServerLog } from "../log.ts";
 
@@ -10,10 +10,18 @@ export interface AdminOptions {
   /** TCP port of its own; 0 takes a free one. */
   port: number;
   /**
-   * Address to bind. Default 127.0.0.1. Whoever reaches it learns whether the server works, and nothing else; a probe that comes
-   * from another machine needs the address it comes to.
+   * Address to bind. Default 127.0.0.1. Whoever reaches it learns whether the server works, and its numbers where `metrics` is
+   * given, and nothing else; a probe that comes from another machine needs the address it comes to.
    */
   host?: string;
+  /**
+   * What `/metrics` answers, in the text format of Prometheus: what `openTelemetry()` of `@tenon/telemetry` returns is one.
+   * Default: `/metrics` is not there.
+   */
+  metrics?: {
+    /** All numbers there are, asked each time. */
+    text(): Promise<string>;
+  };
 }
 
 /** A listener for health checks. */
@@ -26,10 +34,24 @@ export interface AdminListening {
   close(): Promise<void>;
 }
 
-const OPTIONS: OptionChecks<AdminOptions> = { port: zeroOrMore("ports"), host: text };
+const OPTIONS: OptionChecks<AdminOptions> = {
+  port: zeroOrMore("ports"),
+  host: text,
+  metrics(given, where) {
+    if (isRecord(given) && typeof given.text === "function") return;
+    refuseOption(
+      `${where} must have a function text(), as what openTelemetry() of @tenon/telemetry returns, got ${kindOf(given)}`,
+    );
+  },
+};
 
 /** Milliseconds that what is needed may take to answer: probes give up after some seconds. */
 const CHECK_MS = 2_000;
+/** Milliseconds that numbers may take to be collected. */
+const METRICS_MS = 8_000;
+const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8";
+const NO_METRICS =
+  "This server keeps no metrics; give admin() what openTelemetry() of @tenon/telemetry returns: admin({ port, metrics: telemetry })";
 /** Milliseconds that a probe may take to send its request. */
 const REQUEST_MS = 5_000;
 
@@ -43,6 +65,7 @@ interface Needs {
   readonly log: ServerLog;
 }
 
+type Metrics = NonNullable<AdminOptions["metrics"]>;
 type Missing = "closing" | "lifespan" | "store";
 type Check = () => Promise<Missing | undefined>;
 
@@ -79,15 +102,38 @@ function answer(response: ServerResponse, status: number, body: Readonly<Record<
   response.writeHead(status, headers).end(`${JSON.stringify(body)}\n`); // node leaves the body out where HEAD was asked
 }
 
-async function respond({ method, url = "/" }: IncomingMessage, response: ServerResponse, check: Check): Promise<void> {
+/** Says all numbers, or why they cannot be told now. */
+async function tell(response: ServerResponse, metrics: Metrics, log: ServerLog): Promise<void> {
+  try {
+    const text = await within(METRICS_MS, metrics.text(), () => new Error(`not collected within ${METRICS_MS} ms`));
+    response.writeHead(200, { "content-type": PROMETHEUS, "cache-control": "no-store" }).end(text);
+  } catch (error) {
+    log("warning", `metrics could not be collected: ${messageOf(error)}`);
+    answer(response, 503, { error: "The metrics could not be collected; the server's log says why" });
+  }
+}
+
+/** What the paths of an admin port are answered with. */
+interface Answers {
+  readonly check: Check;
+  readonly metrics: Metrics | undefined;
+  readonly log: ServerLog;
+}
+
+async function respond(
+  { method, url = "/" }: IncomingMessage,
+  response: ServerResponse,
+  { check, metrics, log }: Answers,
+): Promise<void> {
   const [path] = url.split("?");
-  if (path !== "/healthz" && path !== "/readyz") {
-    return answer(response, 404, { error: "Nothing here; there are /healthz and /readyz" });
+  if (path !== "/healthz" && path !== "/readyz" && path !== "/metrics") {
+    return answer(response, 404, { error: "Nothing here; there are /healthz, /readyz and /metrics" });
   }
   if (method !== "GET" && method !== "HEAD") {
     response.setHeader("allow", "GET, HEAD");
     return answer(response, 405, { error: `${path} is read with GET` });
   }
+  if (path === "/metrics") return metrics ? tell(response, metrics, log) : answer(response, 404, { error: NO_METRICS });
   const missing = path === "/healthz" ? undefined : await check();
   if (missing !== undefined) return answer(response, 503, { status: "not ready", missing });
   return answer(response, 200, { status: path === "/healthz" ? "ok" : "ready" });
@@ -99,12 +145,12 @@ async function respond({ method, url = "/" }: IncomingMessage, response: ServerR
  */
 export async function openAdmin(options: AdminOptions, needs: Needs): Promise<AdminListening> {
   checkOptions(options, OPTIONS, "admin(options)");
-  const { port, host = "127.0.0.1" } = options;
+  const { port, host = "127.0.0.1", metrics } = options;
   if (port === undefined) refuseOption("admin(options) needs a port; 0 takes a free one");
   const check = createCheck(needs);
   const server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (request, response) => {
     request.resume(); // nothing is read from it
-    void respond(request, response, check);
+    void respond(request, response, { check, metrics, log: needs.log });
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause) => {

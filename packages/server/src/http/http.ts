@@ -7,6 +7,7 @@ import {
   isJsonContentType,
   localhostAllowedHostnames,
   type McpHttpHandler,
+  ProtocolError,
   validateHostHeader,
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
@@ -92,7 +93,7 @@ export interface HttpSide {
   allows(host: string | undefined, origin: string | undefined): boolean;
   readonly maxBodyBytes: number;
   /** The legacy sessions: a request of one that needs no push may be answered beside it. */
-  readonly sessions: Pick<LegacySessions, "has" | "touch">;
+  readonly sessions: Pick<LegacySessions, "has" | "touch" | "size">;
   /** Lets answers finish for up to `graceMs`, then cuts streams and sessions. */
   close(graceMs?: number): Promise<void>;
 }
@@ -141,6 +142,20 @@ function checkCallHeaders(service: Service, outcome: InboundClassificationOutcom
   const message = `Bad Request: the request headers and body disagree: ${mismatch.body}`;
   const error = { code: HEADER_MISMATCH, message, data: { mismatch } };
   return Response.json({ jsonrpc: "2.0", id: outcome.message.id, error }, { status: 400 });
+}
+
+/** The refusal of an `initialize` that asks for a version of the contract which is not there. */
+function contractRefusal({ contract }: Service, message: unknown): Response | undefined {
+  const { id = null, params } = isRecord(message) ? message : {};
+  const meta = isRecord(params) ? params._meta : undefined;
+  try {
+    contract?.version(isRecord(meta) ? meta : undefined);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    const { code, message, data } = error;
+    return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } });
+  }
 }
 
 /**
@@ -248,7 +263,11 @@ export function createHttpSide(
         return Response.json(refusal);
       }
       if (session !== undefined) return sessions.handle(session, inSession(request, caller, body));
-      if (isInitializeRequest(body)) return sessions.open(inSession(request, caller, body));
+      if (isInitializeRequest(body)) {
+        // no session is opened for a contract that this server does not have
+        const unsupported = contractRefusal(service, body);
+        return unsupported ?? sessions.open(inSession(request, caller, body));
+      }
     }
     if (refusal) return Response.json(refusal);
     const mismatch = checkCallHeaders(service, outcome, request.headers);

@@ -1,7 +1,8 @@
+import type { JsonObject } from "@tenon/core";
 import { isListed } from "../definition/access.ts";
 import type { Service } from "../dispatch/dispatch.ts";
 import type { Exchange } from "../handler/context.ts";
-import type { ServerLog } from "../log.ts";
+import { requestLog, type ServerLog } from "../log.ts";
 
 /** What a request is about, where it names a definition that exists for its caller. */
 export interface RequestTarget {
@@ -27,6 +28,8 @@ export interface ServerRequest
   readonly params: Readonly<Record<string, unknown>>;
   /** The tool, resource or prompt it is about; undefined for lists and for what is not there for this caller. */
   readonly target: RequestTarget | undefined;
+  /** The context that the server's contract asks for, checked and frozen; undefined where it has none. */
+  readonly context: Readonly<JsonObject> | undefined;
   /** It continues a call that asked something: it carries answers or a state. */
   readonly resumed: boolean;
   /** The server's own log. */
@@ -65,7 +68,7 @@ export function requestOf(
 ): ServerRequest {
   const given = params.name ?? params.uri;
   const name = typeof given === "string" ? given : undefined;
-  const { caller, client, era, requestId, sessionId, meta } = exchange;
+  const { caller, client, era, requestId, meta, accepted } = exchange;
   const resumed = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
   const target = targetOf(service, method, name, exchange);
   return {
@@ -74,12 +77,13 @@ export function requestOf(
     params,
     target,
     resumed,
-    log: service.log,
+    log: requestLog(service.log, exchange),
     caller,
     client,
     era,
     requestId,
-    sessionId,
+    sessionId: exchange.sessionId ?? accepted?.session,
+    context: accepted?.context,
     meta,
     // made when somebody looks: most middleware never does. Own properties, so that `{ ...request, params }` has them
     get signal() {

@@ -7,7 +7,7 @@ import {
   type Result,
 } from "@modelcontextprotocol/server";
 import { ConfigError, type Json, type JsonObject, META } from "@tenon/core";
-import { digest, toJson } from "@tenon/core/internal";
+import { countAnswer, digest, toJson } from "@tenon/core/internal";
 import { type Claim, claimOrWait, type Lease, LeaseLostError, type OutcomeStore } from "@tenon/store";
 import { identityOfCaller } from "../auth/caller.ts";
 import { refusedByStore } from "../errors.ts";
@@ -198,6 +198,15 @@ async function answerKeyed<T>(call: Call<T>, record: string, args: string): Prom
   return runRound(call, () => start, found.claim);
 }
 
+/** Counts what people said to the questions of a round, once: whoever repeats the round is answered from what was kept. */
+function countAnswers({ asked }: Journal, answers: ReadonlyMap<string, JsonObject>): void {
+  for (const [key, { kind }] of asked) {
+    const action = answers.get(key)?.action;
+    if (kind !== "form" && kind !== "url") continue;
+    if (action === "accept" || action === "decline" || action === "cancel") countAnswer("server", kind, action);
+  }
+}
+
 /** A request that brings a state back, with answers or without. */
 async function answerRetry<T>(call: Call<T>, requestState: string): Promise<Result> {
   const { keeping, exchange, binding } = call;
@@ -213,6 +222,7 @@ async function answerRetry<T>(call: Call<T>, requestState: string): Promise<Resu
     await keeping.store.release(found.claim.lease);
     throw late;
   }
+  countAnswers(journal, answers);
   return runRound(call, () => round, found.claim);
 }
 

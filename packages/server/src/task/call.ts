@@ -1,5 +1,6 @@
 import { isRecord, type JsonObject } from "@tenon/core";
-import { toJson } from "@tenon/core/internal";
+import { carriedTrace, currentTrace, type TraceCarrier, toJson } from "@tenon/core/internal";
+import type { Contract } from "../contract/contract.ts";
 import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
 import { type Journal, packJournal, unpackJournal } from "../handler/journal.ts";
 
@@ -13,6 +14,8 @@ export interface TaskCall {
   readonly caller: Caller | undefined;
   /** Whether it came over HTTP, where a caller without a token is a stranger; on stdio it is whoever started the process. */
   readonly http: boolean;
+  /** The trace the call belonged to, which its runs go on with, wherever they are. */
+  readonly trace: TraceCarrier | undefined;
   /** What was answered and done before the call became a task. */
   readonly journal: Journal | undefined;
 }
@@ -21,6 +24,8 @@ export interface TaskCall {
 export function packCall(args: unknown, exchange: Exchange, journal: Journal | undefined): JsonObject {
   const { progressToken: _, ...meta } = exchange.meta;
   const { caller, client } = exchange;
+  // of the request's own span, where it has one: what its client sent is the span above that
+  const trace = currentTrace() ?? carriedTrace(exchange.meta);
   const call = {
     args: args ?? {},
     requestId: exchange.requestId,
@@ -36,6 +41,7 @@ export function packCall(args: unknown, exchange: Exchange, journal: Journal | u
       },
     }),
     http: exchange.headers !== undefined,
+    ...(trace && { trace }),
     ...(journal && { journal: packJournal(journal) }),
   };
   return toJson(call, "the call") as JsonObject; // an object goes in
@@ -43,7 +49,7 @@ export function packCall(args: unknown, exchange: Exchange, journal: Journal | u
 
 /** The call {@link packCall} stored. */
 export function unpackCall(stored: JsonObject): TaskCall {
-  const { args, requestId, meta, client, caller, http, journal } = stored;
+  const { args, requestId, meta, client, caller, http, trace, journal } = stored;
   return {
     args,
     requestId: typeof requestId === "number" ? requestId : String(requestId),
@@ -52,12 +58,16 @@ export function unpackCall(stored: JsonObject): TaskCall {
     client: client as unknown as ClientDescription,
     caller: isRecord(caller) ? Object.freeze(caller as unknown as Caller) : undefined,
     http: http === true,
+    trace: isRecord(trace) ? carriedTrace(trace) : undefined,
     journal: unpackJournal(journal),
   };
 }
 
-/** The stored call as the request a handler sees: nobody listens to it, and it has neither headers nor an address. */
-export function exchangeFor(call: TaskCall, signal: AbortSignal): Exchange {
+/**
+ * The stored call as the request a handler sees: nobody listens to it, and it has neither headers nor an address.
+ * @param contract which accepted the call when it was made
+ */
+export function exchangeFor(call: TaskCall, signal: AbortSignal, contract: Contract | undefined): Exchange {
   const silent = async (): Promise<void> => undefined;
   return {
     era: "modern",
@@ -68,6 +78,7 @@ export function exchangeFor(call: TaskCall, signal: AbortSignal): Exchange {
     headers: call.http ? new Headers() : undefined,
     caller: call.caller,
     client: call.client,
+    accepted: contract?.accepted(call.meta),
     notify: silent,
     log: silent,
   };

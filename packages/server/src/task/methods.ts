@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import type { JsonObject } from "@tenon/core";
+import { countAnswer } from "@tenon/core/internal";
 import type { TaskRecord, TaskStore } from "@tenon/store";
 import { demandScopes } from "../definition/access.ts";
 import type { Registry } from "../definition/registry.ts";
@@ -42,6 +43,15 @@ function answersTo({ requests }: TaskRecord, responses: Readonly<Record<string, 
   return Object.fromEntries(counted);
 }
 
+/** Counts what people said, where it was a form or a page. */
+function count({ requests }: TaskRecord, answers: Readonly<Record<string, JsonObject>>): void {
+  for (const [key, { action }] of Object.entries(answers)) {
+    const ability = abilityFor(requests[key]);
+    if (ability !== "form" && ability !== "url") continue;
+    if (action === "accept" || action === "decline" || action === "cancel") countAnswer("server", ability, action);
+  }
+}
+
 /** The acknowledgement of what was asked for: what became of it, `tasks/get` tells. */
 const DONE = { resultType: "complete" } as const;
 
@@ -70,7 +80,7 @@ export function taskExtension(store: TaskStore, server: string, registry: Regist
           const tool = registry.tools.get(record.tool);
           if (tool) demandScopes(`Tool ${record.tool}`, tool.access, exchange);
           const answers = answersTo(record, exchange.inputResponses ?? {});
-          if (Object.keys(answers).length > 0) await store.answer(record.id, answers);
+          if (Object.keys(answers).length > 0 && (await store.answer(record.id, answers))) count(record, answers);
           return DONE;
         },
       },

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type InputRequest, ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
 import { ConfigError, isRecord, type Json, type JsonObject } from "@tenon/core";
-import { toJson } from "@tenon/core/internal";
+import { inSpan, type OpenSpan, toJson } from "@tenon/core/internal";
 import { LeaseLostError, type TaskEnd, type TaskRun, type TaskStore } from "@tenon/store";
 import { readArguments } from "../definition/arguments.ts";
 import { within } from "../definition/mount.ts";
@@ -68,6 +68,7 @@ class Run {
   readonly #run: TaskRun;
   readonly #watch: RunWatch;
   readonly #what: string;
+  #span: OpenSpan | undefined;
   #attempts: number;
   /** Whether this run has something to show for it. */
   #fruitful = false;
@@ -89,7 +90,7 @@ class Run {
       this.#attempts = found?.tool.task?.attempts ?? this.#attempts;
       if (task.fruitless >= Math.max(MAX_FRUITLESS, this.#attempts)) return await this.#giveUp(this.#crashed());
       if (!found) return await this.#leaveToOthers();
-      await this.#runTool(found.service, found.tool);
+      await this.#traced(() => this.#runTool(found.service, found.tool));
     } catch (error) {
       if (error instanceof LeaseLostError) return;
       root.log("error", "a run of a task ended early", { task: task.id, error });
@@ -116,11 +117,34 @@ class Run {
     await this.#release(STRANGE_MS);
   }
 
+  /** In the trace of the call that made the task, though that may be over for days: what its runs do belongs to it. */
+  #traced(run: () => Promise<void>): Promise<void> {
+    const { task } = this.#run;
+    return inSpan(
+      () => ({
+        name: `tasks/run ${task.tool}`,
+        kind: "consumer",
+        meta: { ...unpackCall(task.call).trace },
+        attributes: {
+          "gen_ai.operation.name": "execute_tool",
+          "gen_ai.tool.name": task.tool,
+          "tenon.server": task.server,
+          "tenon.task.id": task.id,
+          "tenon.task.fence": this.#run.fence,
+        },
+      }),
+      async (span) => {
+        this.#span = span;
+        await run();
+      },
+    );
+  }
+
   async #runTool(service: Service, tool: CompiledTool): Promise<void> {
     const run = this.#run;
     const watch = this.#watch;
     const call = unpackCall(run.task.call);
-    const exchange = exchangeFor(call, watch.signal);
+    const exchange = exchangeFor(call, watch.signal, service.contract);
     const read = await readArguments(tool.input, call.args, readingFor(service, tool));
     if ("problem" in read) {
       // they were right when the task began: the definition is another one now
@@ -229,6 +253,7 @@ class Run {
     const asked = [...questions].map(([key, request]) => ({ key, request: toJson(request) }));
     // steps have rows of their own
     const { steps: _, ...packed } = packJournal({ ...journal, steps: new Map() });
+    this.#span?.set({ "tenon.task.status": "input_required" });
     await this.#run.ask(asked, { ...packed, rounds });
   }
 
@@ -286,6 +311,7 @@ class Run {
     if (spent >= attempts) return this.#giveUp(text);
     const whole = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, spent - 1));
     const pauseMs = Math.round(whole * (0.5 + Math.random() / 2)); // not all at once, when they failed together
+    this.#span?.fail("tried_again");
     await this.#run.again(pauseMs, `${text}; attempt ${spent + 1} of ${attempts} in ${(pauseMs / 1_000).toFixed(1)} s`);
   }
 
@@ -303,6 +329,9 @@ class Run {
 
   /** Keeps the end; a store that hiccups does not make a whole run go to waste. */
   async #finish(end: TaskEnd): Promise<void> {
+    this.#span?.set({ "tenon.task.status": end.status });
+    if (end.status === "failed") this.#span?.fail("task_failed");
+    else if (isRecord(end.result) && end.result.isError === true) this.#span?.fail("tool_error");
     for (const pauseMs of [...KEEP_AGAIN_MS, undefined]) {
       try {
         return await this.#run.finish(end);

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
 import { ConfigError } from "@tenon/core";
-import type { TaskStore } from "@tenon/store";
+import type { TaskStatus, TaskStore } from "@tenon/store";
 import type { Service } from "../dispatch/dispatch.ts";
 import { refusedByStore } from "../errors.ts";
 import type { Caller } from "../handler/context.ts";
@@ -17,6 +17,8 @@ export interface Tasks {
   create(beginning: Beginning): Promise<Result>;
   /** Whether this server has tools with tasks, and so the extension. */
   offered(): boolean;
+  /** How many there are of each status; undefined where there are no tools with tasks. */
+  count(): Promise<Readonly<Record<TaskStatus, number>>> | undefined;
   /** News of those of the named tasks that belong to the caller. */
   feed(ids: readonly string[], caller: Caller | undefined): Promise<TaskFeed>;
 }
@@ -93,6 +95,7 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
       }
     },
     offered: () => offered,
+    count: () => (offered ? store.count(service().serverName) : undefined),
     feed: (ids, caller) => openFeed({ store, server: service().serverName, log: service().log }, ids, caller),
     watchTools() {
       const { registry, extensions, serverName } = service();

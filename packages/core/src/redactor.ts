@@ -1,5 +1,6 @@
-import { ConfigError, isRecord } from "@tenon/core";
-import { checkOptions } from "@tenon/core/internal";
+import { ConfigError } from "./errors.ts";
+import { isRecord } from "./json.ts";
+import { checkOptions } from "./options.ts";
 
 /** Kinds of personal or secret text that are found by their shape. */
 const SHAPES = {

@@ -1,0 +1,173 @@
+import { createRequire } from "node:module";
+import { createClient } from "@tenon/client";
+import { count, gauge } from "@tenon/core/internal";
+import { createServer } from "@tenon/server";
+import { openTelemetry } from "@tenon/telemetry";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+
+// it has no types of its own
+const parsePrometheus = createRequire(import.meta.url)("parse-prometheus-text-format") as (
+  text: string,
+) => { name: string }[];
+
+const stops: (() => unknown)[] = [];
+let scraped: string;
+let mcp: string;
+
+function shop() {
+  const server = createServer({ name: "shop", version: "1.0.0", logSink: () => undefined });
+  server.tool("price", { input: z.object({ of: z.string() }) }, ({ of }) => `${of}: 3`);
+  server.tool("broken", {}, () => {
+    throw new Error("inside");
+  });
+  server.tool("sure", {}, async (_, ctx) => (await ctx.elicit("Sure?", z.boolean())).action);
+  server.tool("report", { task: "optional" }, () => "done");
+  return server;
+}
+
+/** Everything a server counts, once. */
+beforeAll(async () => {
+  const telemetry = await openTelemetry({ serviceName: "shop" });
+  stops.push(() => telemetry.close());
+  const server = shop();
+  stops.push(() => server.close());
+  mcp = (await server.listen({ port: 0 })).url;
+  const admin = await server.admin({ port: 0, metrics: telemetry });
+  const client = createClient({
+    servers: { shop: { url: mcp } },
+    elicitation: async () => ({ action: "accept", content: { value: true } }),
+  });
+  stops.push(() => client.close());
+  await client.callTool("shop", "price", { of: "tea" });
+  await client.callTool("shop", "broken");
+  await client.callTool("shop", "sure");
+  await client.callTool("shop", "report");
+  await client.callTool("shop", "made-up-by-a-model").catch(() => undefined);
+  count("tenon_contract_negotiations_total", { result: "ok" });
+  stops.push(gauge("tenon_breaker_state", () => [{ value: 0, attributes: { server: "shop" } }]));
+  const response = await fetch(`${admin.url}/metrics`);
+  expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  scraped = await response.text();
+});
+afterAll(async () => {
+  for (const stop of stops.reverse()) await stop();
+});
+
+/** The values of a metric by their labels, as Prometheus writes them. */
+function valuesOf(name: string): Record<string, number> {
+  const line = new RegExp(`^${name}\\{([^}]*)\\} (\\S+)$`, "gm");
+  return Object.fromEntries(
+    [...scraped.matchAll(line)].map(([, labels = "", value]) => [labels.replaceAll('"', ""), Number(value)]),
+  );
+}
+
+describe("the numbers at /metrics", () => {
+  it("have the names that are documented, and those of dashboards that exist", () => {
+    const names = parsePrometheus(scraped).map(({ name }) => name);
+    expect(names.sort()).toEqual([
+      "mcp_execution_duration_seconds",
+      "mcp_handshake_total",
+      "nodejs_eventloop_lag_p99_seconds",
+      "nodejs_eventloop_lag_seconds",
+      "nodejs_external_memory_bytes",
+      "nodejs_heap_size_total_bytes",
+      "nodejs_heap_size_used_bytes",
+      "process_cpu_seconds_total",
+      "process_resident_memory_bytes",
+      "process_start_time_seconds",
+      "target_info",
+      "tenon_breaker_state",
+      "tenon_contract_negotiations_total",
+      "tenon_elicitations_total",
+      "tenon_legacy_sessions",
+      "tenon_tasks",
+      "tenon_tool_call_duration_seconds",
+      "tenon_tool_calls_total",
+    ]);
+    expect(scraped).not.toContain("otel_scope");
+  });
+
+  it("say how many calls ended how, as each side saw it, and never a name that a caller made up", () => {
+    expect(valuesOf("tenon_tool_calls_total")).toEqual({
+      "server=shop,tool=price,outcome=ok,side=server": 1,
+      "server=shop,tool=price,outcome=ok,side=client": 1,
+      "server=shop,tool=broken,outcome=tool_error,side=server": 1,
+      "server=shop,tool=broken,outcome=tool_error,side=client": 1,
+      "server=shop,tool=sure,outcome=suspended,side=server": 1, // its question
+      "server=shop,tool=sure,outcome=ok,side=server": 1,
+      "server=shop,tool=sure,outcome=ok,side=client": 1,
+      "server=shop,tool=report,outcome=task,side=server": 1,
+      "server=shop,tool=report,outcome=ok,side=client": 1,
+      "server=shop,tool=unknown,outcome=error,side=server": 1,
+      "server=shop,tool=unknown,outcome=error,side=client": 1,
+    });
+  });
+
+  it("say how long calls took, under both names", () => {
+    const counts = valuesOf("tenon_tool_call_duration_seconds_count");
+    expect(counts["server=shop,tool=sure,side=server"]).toBe(2);
+    expect(valuesOf("mcp_execution_duration_seconds_count")).toEqual(counts);
+    expect(valuesOf("tenon_tool_call_duration_seconds_bucket")["server=shop,tool=price,side=client,le=60"]).toBe(1);
+  });
+
+  it("say what people answered, and what state tasks are in", () => {
+    expect(valuesOf("tenon_elicitations_total")).toEqual({
+      "mode=form,action=accept,side=client": 1,
+      "mode=form,action=accept,side=server": 1,
+    });
+    expect(valuesOf("tenon_tasks")).toMatchObject({ "server=shop,state=completed": 1, "server=shop,state=working": 0 });
+    expect(valuesOf("tenon_legacy_sessions")).toMatchObject({ "server=shop": 0 });
+  });
+
+  it("call the label of a negotiation what dashboards that exist call it", () => {
+    expect(valuesOf("mcp_handshake_total")).toEqual({ "status=ok": 1 });
+  });
+
+  it("tell about the process", () => {
+    const value = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(scraped)?.[1]);
+    expect(value("process_cpu_seconds_total")).toBeGreaterThan(0);
+    expect(Math.abs(value("process_start_time_seconds") - (Date.now() / 1_000 - process.uptime()))).toBeLessThan(5);
+    expect(value("process_resident_memory_bytes")).toBeGreaterThan(value("nodejs_heap_size_used_bytes"));
+    expect(value("nodejs_eventloop_lag_seconds")).toBeGreaterThanOrEqual(0);
+  });
+
+  it("are on the admin port alone", async () => {
+    const path = new URL("/metrics", mcp);
+    expect((await fetch(path)).status).toBe(404);
+    expect(
+      (await fetch(`${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" })).status,
+    ).toBe(404);
+  });
+
+  it("are not there unless they were given, and the answer says how", async () => {
+    const server = createServer({ name: "plain", version: "1.0.0" });
+    const { url } = await server.admin({ port: 0 });
+    const response = await fetch(`${url}/metrics`);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toEqual({ error: expect.stringContaining("admin({ port, metrics: telemetry })") });
+    await server.close();
+  });
+
+  it("that cannot be collected are 503, and the log says why", async () => {
+    const logged: string[] = [];
+    const server = createServer({ name: "plain", version: "1.0.0", logSink: ({ message }) => logged.push(message) });
+    const metrics = { text: () => Promise.reject(new Error("the reader is gone")) };
+    const { url } = await server.admin({ port: 0, metrics });
+    expect((await fetch(`${url}/metrics`)).status).toBe(503);
+    expect(logged).toEqual(["metrics could not be collected: the reader is gone"]);
+    await expect(server.admin({ port: 0, metrics: {} as never })).rejects.toMatchObject({ code: "invalid_option" });
+    await server.close();
+  });
+});
+
+describe("a program's telemetry", () => {
+  it("is set up once", async () => {
+    await expect(openTelemetry()).rejects.toMatchObject({ code: "telemetry_open" });
+  });
+  it("refuses options that nobody understands", async () => {
+    await expect(openTelemetry({ servicename: "x" } as object)).rejects.toThrow('did you mean "serviceName"');
+    await expect(openTelemetry({ otlp: { url: "collector:4318" } })).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(openTelemetry({ otlp: { metrics: true } })).rejects.toMatchObject({ code: "otlp" });
+  });
+});
