@@ -43,8 +43,9 @@ export interface HttpOptions {
   /** Host names (without port) a request may be addressed to, against DNS rebinding. Default: the loopback names. */
   allowedHosts?: readonly string[];
   /**
-   * Host names of pages that may call from a browser: these get CORS headers. Default: pages of `allowedHosts` are answered, but
-   * without CORS headers, so that a page of another origin (another port is one) cannot read the answer.
+   * Pages that may call from a browser, and get CORS headers: an origin (`"https://desk.example"`) is that one only, a host name
+   * without port any origin of that host. Default: pages of `allowedHosts` are answered, but without CORS headers, so that a page
+   * of another origin (another port is one) cannot read the answer.
    */
   allowedOrigins?: readonly string[];
   /**
@@ -58,8 +59,11 @@ export interface HttpOptions {
   maxBodyBytes?: number;
   /** Milliseconds a client may take to send one request. Default 30,000. */
   requestTimeoutMs?: number;
-  /** Sessions of the older revision. */
-  sessions?: Partial<SessionLimits>;
+  /**
+   * Sessions of the older revision. `false` keeps none: its clients are answered request by request, by any of several processes,
+   * and a question to them is an error.
+   */
+  sessions?: Partial<SessionLimits> | false;
 }
 
 /** What the embedding program knows about a request before the protocol does. */
@@ -176,7 +180,9 @@ export function createHttpSide(
   { verifier, scopes }: Admission,
 ): HttpSide {
   const hosts = [...(options.allowedHosts ?? localhostAllowedHostnames())];
-  const origins = [...(options.allowedOrigins ?? hosts)];
+  const given = options.allowedOrigins ?? hosts;
+  const origins = new Set(given.filter((one) => one.includes("://")).map((one) => new URL(one).origin));
+  const originHosts = given.filter((one) => !one.includes("://"));
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES;
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const modern: McpHttpHandler = createMcpHandler(({ era }) => createProtocol(service, introduction, era), {
@@ -187,7 +193,7 @@ export function createHttpSide(
   });
   const sessions = new LegacySessions(
     (listeners) => createLastingProtocol(service, introduction, "legacy", bus, listeners),
-    { ...SESSION_LIMITS, ...options.sessions },
+    { ...SESSION_LIMITS, ...(options.sessions || undefined) },
     service.log,
   );
   const answering = new Set<Promise<unknown>>();
@@ -278,7 +284,8 @@ export function createHttpSide(
       if (isInitializeRequest(body)) {
         // no session is opened for a contract that this server does not have
         const unsupported = contractRefusal(service, body);
-        return unsupported ?? sessions.open(inSession(request, caller, body));
+        if (unsupported) return unsupported;
+        if (options.sessions !== false) return sessions.open(inSession(request, caller, body));
       }
     }
     if (refusal) return Response.json(refusal);
@@ -406,7 +413,8 @@ export function createHttpSide(
     return result.ok ? undefined : result.message;
   };
   const originRefusal = (origin: string | undefined): string | undefined => {
-    const result = validateOriginHeader(origin, origins);
+    if (origin !== undefined && origins.has(origin)) return undefined;
+    const result = validateOriginHeader(origin, originHosts);
     return result.ok ? undefined : result.message;
   };
 
