@@ -121,6 +121,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client RoutingOptions": (given) => client({ routing: given }),
   "@tenon/client Sandbox": (given) => one({ command: "x", sandbox: given }),
   "@tenon/client ServerConfig": one,
+  "@tenon/client ServerContract": (given) => one({ transport, contract: given }),
   "@tenon/client ServiceServerConfig": (given: object) => one({ service: "kb", ...given }),
   "@tenon/client StartOptions": (given) => one({ transport }).tasks.start("s", "t", {}, given),
   "@tenon/client StdioServerConfig": (given: object) => one({ command: "x", ...given }),

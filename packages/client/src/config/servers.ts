@@ -3,11 +3,11 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { ConfigError, isRecord, messageOf, TenonError } from "@tenon/core";
 import { didYouMean, shownValue } from "@tenon/core/internal";
+import { type ConfigDocument, checkKey, configError, type KeyPath, pathText } from "@tenon/core/internal/document";
 import type { OnAuthorize } from "../auth/index.ts";
 import { checkServer } from "../options.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { readAuth } from "./auth.ts";
-import { type ConfigDocument, checkKey, configError, type KeyPath, pathText } from "./document.ts";
 import { ALIASES, ALL_KEYS, FOREIGN, KEYS, type Reached, SELECTING, TYPES } from "./keys.ts";
 
 /** Something that is not wrong, but probably not meant. */
