@@ -11,6 +11,9 @@ import { judge, loadContract, type Terms, termsOf } from "./judge.ts";
 import { type Agreed, type Answer, climb, type Ladder } from "./ladder.ts";
 import { STEP_MS, type Step, stepsFor } from "./steps.ts";
 
+/** Milliseconds before the end of a connection's time at which its last step ends: so the step tells, and not the clock. */
+const MARGIN_MS = 20;
+
 /** What a client without wishes of its own takes. */
 const UNCONFIGURED = {};
 
@@ -123,8 +126,8 @@ export async function openStepwise<T extends { readonly connection: Connection }
   const terms = await termsFor(server, config);
   const opened = new Map<Connection, T>();
   const ask = async ({ meta }: Step): Promise<Answer<Connection>> => {
-    const limitMs = Math.min(STEP_MS, until() - Date.now());
-    if (limitMs <= 0) throw new SdkError(SdkErrorCode.RequestTimeout, "connectTimeoutMs is over");
+    const limitMs = Math.min(STEP_MS, until() - Date.now() - MARGIN_MS);
+    if (limitMs <= 0) throw new SdkError(SdkErrorCode.EraNegotiationFailed, "connectTimeoutMs is over");
     const made = await open({ meta, limitMs });
     opened.set(made.connection, made);
     return answerOf(made.connection);
