@@ -40,7 +40,7 @@ function failing(error: unknown): ReturnType<NonNullable<Ladder<unknown>["failin
   if (refusalCode(error) !== undefined) return undefined;
   for (const cause of causes(error)) {
     if (cause instanceof VersionRefused)
-      return { outcome: "failed", reason: `the server refused it: ${cause.message}` };
+      return { outcome: "refused", reason: `the server refused it: ${cause.message}` };
     if (cause instanceof TenonError) return undefined;
   }
   if (SdkHttpError.isInstance(error)) {
@@ -176,7 +176,7 @@ function failingOver(error: unknown): ReturnType<typeof failing> {
   const known = failing(error);
   if (known) return known;
   const refused = isRecord(error) && isRecord(error.data) && typeof error.data.reason === "string";
-  return refused ? { outcome: "failed", reason: `the server refused it: ${messageOf(error)}` } : undefined;
+  return refused ? { outcome: "refused", reason: `the server refused it: ${messageOf(error)}` } : undefined;
 }
 
 /**
