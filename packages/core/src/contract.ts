@@ -23,6 +23,7 @@ export {
 export {
   type ContractKey,
   newContractKey,
+  plainSecretKey,
   publicContractKey,
   readContractKeys,
   writeContractKeys,

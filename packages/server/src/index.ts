@@ -1,6 +1,8 @@
 // first, so that the largest part of what a server loads is on its way while the small files below are read
 import "@modelcontextprotocol/server";
 
+export type { AcceptedContext } from "./contract/contract.ts";
+export type { ContractOptions } from "./contract/options.ts";
 export type { CacheHint } from "./definition/cache.ts";
 export type { Completer, CompletionContext } from "./definition/completion.ts";
 export { audio, type Content, content, file, image, link, text } from "./definition/content.ts";

@@ -10,11 +10,13 @@ import {
   type OptionChecks,
   oneOf,
   positive,
+  refuseOption,
   text,
   zeroOrMore,
 } from "@tenon/core/internal";
 import type { Stores } from "@tenon/store";
 import type { TokenVerifier } from "./auth/types.ts";
+import { type ContractOptions, contractOption } from "./contract/options.ts";
 import type { VisibleTags } from "./definition/access.ts";
 import { ARGUMENT_LIMITS, type ArgumentLimits, type UnknownArguments } from "./definition/arguments.ts";
 import type { CacheOptions } from "./definition/cache.ts";
@@ -77,6 +79,11 @@ export interface ServerOptions<Lifespan = undefined> {
    */
   auth?: TokenVerifier;
   /**
+   * The context contract: which context every call must carry, checked before anything of yours runs and announced with a signature.
+   * Left out: none is asked for. Of a server that is mounted in another, the other's contract counts.
+   */
+  contract?: ContractOptions;
+  /**
    * Scopes that include others: `{ "orders:refund": ["orders:read"] }`. What is implied may imply more. It counts for every scope
    * this server asks for. Default: a granted `orders:*` covers what begins with `orders:`, and nothing else.
    */
@@ -118,6 +125,18 @@ const stores: OptionCheck = (store) => {
   );
 };
 
+/** What stands for an origin must be one, as browsers write it; whatever holds no `://` is a host name. */
+const pages: OptionCheck = (given, where) => {
+  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const wrong = list.find((one) => {
+    if (typeof one !== "string") return true;
+    return one.includes("://") && !(URL.canParse(one) && new URL(one).origin === one.toLowerCase());
+  });
+  if (Array.isArray(given) && wrong === undefined) return;
+  const shown = JSON.stringify(wrong ?? given);
+  refuseOption(`${where} must be a list of origins ("https://desk.example") and host names, got ${shown}`);
+};
+
 /** A table of its own for options that are an object. */
 const within =
   <Options>(checks: OptionChecks<Options>, where: string): OptionCheck =>
@@ -148,7 +167,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   http: within<HttpOptions>(
     {
       allowedHosts: anything,
-      allowedOrigins: anything,
+      allowedOrigins: pages,
       trustedProxies: anything,
       maxBodyBytes: positive("bytes"),
       requestTimeoutMs: milliseconds,
@@ -157,6 +176,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
     "createServer({ http })",
   ),
   auth: tokenVerifier,
+  contract: contractOption,
   unknownArguments: oneOf("strip", "reject"),
   argumentLimits: within<ArgumentLimits>(ARGUMENT_LIMITS, "createServer({ argumentLimits })"),
   tasks: within<TasksOptions>(TASKS_OPTIONS, "createServer({ tasks })"),

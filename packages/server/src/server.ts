@@ -2,6 +2,8 @@ import { ConfigError } from "@tenon/core";
 import { checkOptions, contentOf } from "@tenon/core/internal";
 import { openMemory } from "@tenon/store";
 import { checkCaller } from "./auth/caller.ts";
+import type { Contract } from "./contract/contract.ts";
+import { readContractOptions } from "./contract/options.ts";
 import { READING_RULES } from "./definition/arguments.ts";
 import { createCacheHints } from "./definition/cache.ts";
 import { createDefining, type Defining, registerHome } from "./definition/defining.ts";
@@ -62,6 +64,9 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
   const bus = createBus(log, options.store && { bus: options.store.events, server: options.name });
   const tasks = createTasks(() => service, options.store ? timelyTasks(kept.tasks) : kept.tasks, options.tasks);
   const cacheHints = createCacheHints(options.cache);
+  const settings = options.contract && readContractOptions(options.contract);
+  let contract: Contract | undefined;
+  let contracting: Promise<void> | undefined;
   const service: Service = {
     serverName: options.name,
     registry,
@@ -82,6 +87,10 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     paging: createPaging(cacheHints, options.pageSize, stateKeys[0]),
     notify: bus.notify,
     tasks,
+    // opened before the first request
+    get contract() {
+      return contract;
+    },
     content: contentOf(options.telemetry),
     log,
     exposeErrors: options.exposeErrors ?? false,
@@ -108,6 +117,19 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       createHttpSide(service, introduction, bus, options.http, admission),
     );
     return http;
+  };
+  /** Opens the contract, and refuses one that this server does not keep; most servers have none and wait for nothing. */
+  const agree = (): Promise<void> | undefined => {
+    if (!settings || contract) return undefined;
+    contracting ??= import("./contract/open.ts")
+      .then(({ openOwnContract }) => {
+        contract = openOwnContract(settings, service, { verifier: options.auth, contexts: kept.contexts });
+      })
+      .catch((error: unknown) => {
+        contracting = undefined; // what is missing may be defined by the next time
+        throw error;
+      });
+    return contracting;
   };
   const closers = new Set<() => Promise<void>>();
   const admins: AdminListening[] = [];
@@ -140,11 +162,14 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     // nothing but these: what else the HTTP side may be told is between it and `listen`
     fetch: async (request, { caller, remoteAddress } = {}) => {
       if (caller) checkCaller(caller);
+      const agreeing = agree();
+      if (agreeing) await agreeing;
       serve();
       return (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress });
     },
     async listen(listenOptions = {}) {
       checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
+      await agree();
       await service.lifespan();
       const [side, { clearTextWarning, listen }, { createFastListener }, { noAuthWarning }] = await Promise.all([
         httpSide(),
@@ -184,6 +209,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return admin;
     },
     async stdio() {
+      await agree();
       await service.lifespan();
       const stdio = openStdio(
         (era) => createLastingProtocol(service, introduction, era, bus),
@@ -196,7 +222,8 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       await stdio.close();
       closers.delete(stdio.close);
     },
-    work(workOptions = {}) {
+    async work(workOptions = {}) {
+      await agree();
       startGauges();
       return tasks.work(workOptions);
     },
@@ -210,6 +237,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         const side = await http?.catch(() => undefined); // it failed to open: whoever asked was told
         // running tasks are handed back meanwhile
         await Promise.allSettled([...[...closers].map((close) => close()), side?.close(), tasks.close()]);
+        await contract?.close();
         bus.close();
         await workers.close();
         await closeMounted();

@@ -6,7 +6,7 @@ import type { ToolContext } from "./handler/context.ts";
 import { type LogLevel, perLevel } from "./log.ts";
 
 /** What of a handler's context is copied into a thread as it is. */
-const COPIED = ["caller", "era", "requestId", "sessionId", "meta", "idempotencyKey", "task"] as const;
+const COPIED = ["caller", "era", "requestId", "sessionId", "context", "meta", "idempotencyKey", "task"] as const;
 type Copied = Pick<ToolContext, (typeof COPIED)[number]>;
 
 /** The part of a context that a thread gets. */

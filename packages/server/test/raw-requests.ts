@@ -72,11 +72,12 @@ export function legacy(
 }
 
 /** The request that opens a legacy session. */
-export const initialize = (capabilities: object = {}): Raw =>
+export const initialize = (capabilities: object = {}, meta: object = {}): Raw =>
   legacy("initialize", {
     protocolVersion: "2025-11-25",
     capabilities,
     clientInfo: { name: "raw", version: "1" },
+    _meta: meta,
   });
 
 /** The headers of a request in the session that an answer to {@link initialize} opened. */

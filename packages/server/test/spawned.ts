@@ -1,5 +1,5 @@
 import { Client, type ClientOptions, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { programs } from "../../../test/programs.ts";
 import type { Mode } from "./servers.ts";
 
@@ -28,8 +28,13 @@ class PacedStdio implements Transport {
   close = (): Promise<void> => this.#inner.close();
 }
 
-/** A client of a server program, given as its TypeScript file. */
-export async function spawn(file: string, mode: Mode, options: ClientOptions = {}): Promise<Client> {
+/** A client of a server program, given as its TypeScript file. @param env of the program, besides what every program gets */
+export async function spawn(
+  file: string,
+  mode: Mode,
+  options: ClientOptions = {},
+  env: Record<string, string> = {},
+): Promise<Client> {
   const client = new Client(
     { name: "test", version: "1" },
     { ...options, versionNegotiation: { mode: mode === "modern" ? "auto" : "legacy" } },
@@ -38,6 +43,7 @@ export async function spawn(file: string, mode: Mode, options: ClientOptions = {
     new PacedStdio({
       command: process.execPath,
       args: await programs([file]),
+      env: { ...getDefaultEnvironment(), ...env },
       stderr: "ignore",
     }),
   );

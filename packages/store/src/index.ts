@@ -17,6 +17,7 @@ export {
   type NewAuditEntry,
   type OpenCall,
 } from "./audit/audit.ts";
+export type { ContextKey, ContextStore, KeptContext } from "./context/contexts.ts";
 export type { EventBus } from "./event/events.ts";
 export { isProcessGone, processHolder } from "./lease/holder.ts";
 export type { Acquired, HeldLease, LeaseStore } from "./lease/leases.ts";

@@ -3,6 +3,8 @@ import { checkOptions } from "@tenon/core/internal";
 import type { AuditStore } from "./audit/audit.ts";
 import { createAudit } from "./audit/audit-store.ts";
 import { createMemoryAuditTable } from "./audit/memory-audit.ts";
+import type { ContextStore } from "./context/contexts.ts";
+import { createMemoryContexts } from "./context/memory-contexts.ts";
 import { createEventBus } from "./event/bus.ts";
 import type { EventBus } from "./event/events.ts";
 import { createLocalSignals } from "./event/signals.ts";
@@ -18,6 +20,7 @@ interface Parts {
   readonly outcomes: OutcomeStore;
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  readonly contexts: ContextStore;
   readonly events: EventBus;
   readonly audit: AuditStore;
 }
@@ -34,6 +37,8 @@ export interface Stores extends AsyncDisposable {
   readonly leases: LeaseStore;
   /** Work that outlives the call that began it. */
   readonly tasks: TaskStore;
+  /** For `createServer({ contract })`: the last context of each session. */
+  readonly contexts: ContextStore;
   /** Word of changes, to whoever listens. */
   readonly events: EventBus;
   /** For the client's `audit({ sink: stores.audit.sink() })`: what was called, by whom, and what came of it. */
@@ -54,6 +59,8 @@ export interface Swept {
   /** Names of leases forgotten. */
   readonly leases: number;
   readonly tasks: Awaited<ReturnType<TaskStore["sweep"]>>;
+  /** Contexts of sessions forgotten. */
+  readonly contexts: number;
   /** Calls in the audit trail whose process is gone: given the outcome `unknown`. Nothing is ever deleted from it. */
   readonly audit: number;
 }
@@ -67,6 +74,7 @@ export function bundle(parts: Parts): Stores {
     outcomes: await parts.outcomes.sweep(),
     leases: await parts.leases.sweep(),
     tasks: await parts.tasks.sweep(),
+    contexts: await parts.contexts.sweep(),
     audit: (await parts.audit.sweep()).length,
   });
   return { ...parts, sweep, close, [Symbol.asyncDispose]: close };
@@ -81,7 +89,7 @@ export function bundle(parts: Parts): Stores {
  */
 export function openMemory(options: MemoryOptions = {}): Stores {
   checkOptions(options, ["maxEntries", "maxTasks", "maxBytes", "leaseMs"], "openMemory(options)");
-  const { maxTasks = MAX_ENTRIES, maxBytes = MAX_BYTES } = options;
+  const { maxEntries = MAX_ENTRIES, maxTasks = MAX_ENTRIES, maxBytes = MAX_BYTES } = options;
   if (!(maxTasks > 0)) {
     throw new ConfigError(`openMemory(options): maxTasks must be positive, got ${maxTasks}`, { code: "limit" });
   }
@@ -90,6 +98,7 @@ export function openMemory(options: MemoryOptions = {}): Stores {
   return bundle({
     outcomes: createMemoryOutcomes(options),
     leases: createMemoryLeases(),
+    contexts: createMemoryContexts({ maxEntries, maxBytes }),
     tasks: createMemoryTasks({ maxTasks, maxBytes, leaseMs }, signals),
     events: createEventBus(signals, async () => undefined),
     audit: createAudit(createMemoryAuditTable(), { leases: createMemoryLeases(), leaseMs, signals }),

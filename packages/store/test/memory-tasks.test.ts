@@ -65,6 +65,12 @@ it("a sweep of all stores says what it did in each", async () => {
   await stores.tasks.create(newTask({ ttlMs: 1 }));
   await sleep(10);
   const none = { requeued: 0, ended: 0, deleted: 0 };
-  expect(await stores.sweep()).toEqual({ outcomes: 1, leases: 0, tasks: { ...none, ended: 1 }, audit: 0 });
-  expect(await stores.sweep()).toEqual({ outcomes: 0, leases: 0, tasks: { ...none, deleted: 1 }, audit: 0 });
+  expect(await stores.sweep()).toEqual({ outcomes: 1, leases: 0, tasks: { ...none, ended: 1 }, contexts: 0, audit: 0 });
+  expect(await stores.sweep()).toEqual({
+    outcomes: 0,
+    leases: 0,
+    tasks: { ...none, deleted: 1 },
+    contexts: 0,
+    audit: 0,
+  });
 });

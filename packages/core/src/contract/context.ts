@@ -2,7 +2,7 @@ import { ContractError } from "../errors.ts";
 import { isRecord, type JsonObject, jsonSize } from "../json.ts";
 import { schemaCheck } from "../json-schema/check.ts";
 import { describeFault } from "../json-schema/survey.ts";
-import { wrongFields } from "../schema.ts";
+import { valueAt, wrongFields } from "../schema.ts";
 
 /** Bytes of a context: every request carries it. */
 export const MAX_CONTEXT_BYTES = 16_384;
@@ -21,8 +21,10 @@ const isMissing = (value: unknown): boolean => value === undefined || value === 
 function missingField(schema: JsonObject, context: Readonly<Record<string, unknown>>): string | undefined {
   const { required } = schema;
   if (!Array.isArray(required)) return undefined;
-  const names = required.filter((name): name is string => typeof name === "string");
-  return names.find((name) => !Object.hasOwn(context, name) || isMissing(context[name]));
+  for (const name of required) {
+    if (typeof name === "string" && (!Object.hasOwn(context, name) || isMissing(context[name]))) return name;
+  }
+  return undefined;
 }
 
 /**
@@ -53,8 +55,10 @@ export function contextFault(schema: JsonObject, context: unknown): ContextFault
     return { reason: "invalid_context_value", field: "context", problem: `it could not be checked: ${verdict.reason}` };
   }
   const [first] = wrongFields(verdict.issues, given, { whole: "context", shown: undefined });
+  const [issue] = verdict.issues;
   return {
-    reason: "invalid_context_value",
+    // one that is required further inside
+    reason: issue && !valueAt(given, issue.path).there ? "missing_context_field" : "invalid_context_value",
     field: first?.path || "context",
     problem: first?.message ?? "the context does not fit its schema",
   };

@@ -67,7 +67,7 @@ function ed25519(text: unknown, what: string, kid: string): Buffer {
   return bytes;
 }
 
-function openKey(key: ContractKey): OpenKey {
+function openKey(key: ContractKey, minSecretBytes: number): OpenKey {
   if (!isRecord(key) || typeof key.kid !== "string" || !KID.test(key.kid)) {
     return refuse('a key needs a kid of 1 to 64 letters, digits, ".", "_" or "-"');
   }
@@ -76,7 +76,9 @@ function openKey(key: ContractKey): OpenKey {
   if (Number.isNaN(activeFrom)) refuse(`activeFrom of "${kid}" is no time as ISO 8601`);
   if (alg === "HS256") {
     const secret = bytesOf(key.secret, "secret", kid);
-    if (secret.length < MIN_SECRET_BYTES) refuse(`the secret of "${kid}" has ${secret.length} bytes; 32 are the least`);
+    if (secret.length < minSecretBytes) {
+      refuse(`the secret of "${kid}" has ${secret.length} bytes; ${minSecretBytes} are the least`);
+    }
     return { kid, alg, activeFrom, secret };
   }
   if (alg !== "EdDSA") return refuse(`the alg of "${kid}" is neither HS256 nor EdDSA`);
@@ -89,13 +91,17 @@ function openKey(key: ContractKey): OpenKey {
   return { kid, alg, activeFrom, publicKey: createPublicKey({ key: der, format: "der", type: "spki" }) };
 }
 
-/** Makes the one or two live keys ready. @throws ConfigError `code: "contract_keys"`; no message has a part of a key */
-export function openKeys(keys: readonly ContractKey[]): readonly OpenKey[] {
+/**
+ * Makes the one or two live keys ready.
+ * @param minSecretBytes what a shared secret must have; less only for one that older peers have as a plain text
+ * @throws ConfigError `code: "contract_keys"`; no message has a part of a key
+ */
+export function openKeys(keys: readonly ContractKey[], minSecretBytes = MIN_SECRET_BYTES): readonly OpenKey[] {
   if (!Array.isArray(keys) || keys.length === 0) return refuse("there is none");
   if (keys.length > MAX_LIVE_KEYS) {
     refuse(`there are ${keys.length}; two are live at a time, so take out the one that is used up`);
   }
-  const open = keys.map(openKey);
+  const open = keys.map((key) => openKey(key, minSecretBytes));
   if (new Set(open.map(({ kid }) => kid)).size < open.length) refuse("both have the same kid");
   return open;
 }
@@ -138,6 +144,16 @@ export function writeContractKeys(keys: readonly ContractKey[]): string {
     return `${key.kid}:${value}${key.activeFrom === undefined ? "" : `@${key.activeFrom}`}`;
   };
   return keys.map(line).join(",");
+}
+
+/**
+ * The key that a plain shared secret stands for, as older peers have one in `MCP_SERVER_SECRET`: HS256 with the UTF-8 of the text,
+ * `kid` `"default"`. Of any length: give `createKeyRing` the length to accept where it has less than 32 bytes.
+ * @throws ConfigError `code: "contract_keys"` for an empty text
+ */
+export function plainSecretKey(secret: string): ContractKey {
+  if (secret === "") refuse("the plain secret is empty");
+  return { kid: "default", alg: "HS256", secret: Buffer.from(secret).toString("base64url") };
 }
 
 /** The half of an Ed25519 key that clients get; a shared secret is what both have. */

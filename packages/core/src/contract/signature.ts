@@ -53,14 +53,18 @@ export interface KeyRing {
   faultOf(declaration: ContractDeclaration, now?: number): SignatureFault | undefined;
   /** Milliseconds since 1970 at which another key than the one at `now` is in use. */
   nextRotation(now?: number): number;
+  /** HMAC-SHA-256 with the shared secret in use at `now`; undefined where the key in use is an Ed25519 key. */
+  mac(bytes: Buffer, now?: number): Buffer | undefined;
 }
 
 /**
  * Puts one or two keys together.
+ * @param began milliseconds since 1970: from when on a key without `activeFrom` counts as in use. Default: now
+ * @param minSecretBytes what a shared secret must have. Default 32; less only for a plain secret of older peers
  * @throws ConfigError `code: "contract_keys"`
  */
-export function createKeyRing(keys: readonly ContractKey[], began = Date.now()): KeyRing {
-  const open = openKeys(keys);
+export function createKeyRing(keys: readonly ContractKey[], began = Date.now(), minSecretBytes?: number): KeyRing {
+  const open = openKeys(keys, minSecretBytes);
   const activeAt = (now: number): OpenKey => {
     const active = open.filter(({ activeFrom }) => (activeFrom ?? 0) <= now);
     const [newest] = active.toSorted((a, b) => (b.activeFrom ?? 0) - (a.activeFrom ?? 0));
@@ -77,6 +81,10 @@ export function createKeyRing(keys: readonly ContractKey[], began = Date.now()):
   };
   return {
     nextRotation,
+    mac(bytes, now = Date.now()) {
+      const { secret } = activeAt(now);
+      return secret && createHmac("sha256", secret).update(bytes).digest();
+    },
     sign(declaration, now = Date.now()) {
       const key = activeAt(now);
       const next_rotation_time = new Date(nextRotation(now)).toISOString();

@@ -1,6 +1,7 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, type Result } from "@modelcontextprotocol/server";
 import { isRecord } from "@tenon/core";
 import { type ContentOf, didYouMean, toJson } from "@tenon/core/internal";
+import type { Contract } from "../contract/contract.ts";
 import { demandScopes, listedNames } from "../definition/access.ts";
 import { type CompiledInput, type ReadingRules, readArguments } from "../definition/arguments.ts";
 import type { CacheHints } from "../definition/cache.ts";
@@ -44,6 +45,8 @@ export interface Service extends Home, Keeping {
   readonly cacheHints: CacheHints;
   readonly notify: Notifier;
   readonly tasks: Tasks;
+  /** Undefined where the server has none; opened before the first request. */
+  readonly contract: Contract | undefined;
   /** How arguments and results become attributes of spans, where they may. */
   readonly content: ContentOf | undefined;
 }

@@ -8,9 +8,11 @@ import {
   type Result,
   Server,
   type ServerContext,
+  type ServerOptions,
 } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
 import { shownHeaders } from "../auth/bearer.ts";
+import { ContractedServer } from "../contract/announcing.ts";
 import type { Viewer } from "../definition/access.ts";
 import type { Registry } from "../definition/registry.ts";
 import { wireExtensions } from "../extension/extension-wiring.ts";
@@ -65,6 +67,7 @@ export async function answer(
 ): Promise<Result> {
   return traced(service, method, params, exchange, async () => {
     try {
+      service.contract?.admit(method, exchange);
       return await dispatch(service, method, params, exchange);
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
@@ -113,8 +116,10 @@ function exchangeOf({ authenticated }: Service, server: Server, ctx: ServerConte
 export function createProtocol(service: Service, introduction: Introduction, era: Era): Server {
   const { instructions } = introduction;
   const { registry } = service;
-  const discover = service.cacheHints("server/discover", service.authenticated ? { scope: "private" } : undefined);
-  const server = new Server(identityOf(introduction), {
+  // what is announced may depend on the contract's version that was asked for
+  const personal = service.authenticated || service.contract !== undefined;
+  const discover = service.cacheHints("server/discover", personal ? { scope: "private" } : undefined);
+  const options: ServerOptions = {
     capabilities: {
       tools: { listChanged: true },
       logging: {},
@@ -125,7 +130,11 @@ export function createProtocol(service: Service, introduction: Introduction, era
     ...(instructions !== undefined && { instructions }),
     cacheHints: { "server/discover": discover },
     inputRequired: { maxRounds: MAX_ROUNDS },
-  });
+  };
+  const { contract } = service;
+  const server = contract
+    ? new ContractedServer(identityOf(introduction), options, { contract, era, discover })
+    : new Server(identityOf(introduction), options);
   server.onerror = (error) => service.log("warning", "protocol error", { error });
   for (const method of METHODS) {
     if (!offers(registry, method)) continue;

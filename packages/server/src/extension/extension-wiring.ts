@@ -21,11 +21,11 @@ export function wireExtensions(
 ): void {
   const { extensions, lifespan } = service;
   const capabilities = extensions.capabilities(era);
-  if (!capabilities) return;
-  server.registerCapabilities({ extensions: capabilities });
+  if (capabilities) server.registerCapabilities({ extensions: capabilities });
   for (const method of extensions.methods(era)) {
     server.setRequestHandler(method, { params: ANY_PARAMS }, (params, ctx) => {
       const exchange = exchangeOf(ctx);
+      service.contract?.admit(method, exchange);
       // an extension's method is a request like any other: who may not ask, may not ask this way
       return traced(service, method, params, exchange, () =>
         throughMiddleware(service, method, params, exchange, (given) =>
@@ -34,7 +34,7 @@ export function wireExtensions(
       );
     });
   }
-  if (era !== "legacy") return;
+  if (era !== "legacy" || !capabilities) return;
   server.oninitialized = () => {
     const info = server.getClientVersion();
     const client = { name: info?.name, version: info?.version, capabilities: server.getClientCapabilities() ?? {} };

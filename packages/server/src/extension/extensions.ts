@@ -74,8 +74,11 @@ export function extensionMethod<P extends Schema>(method: ExtensionMethod<P>): E
 
 /** The extensions of one server, as the protocol layers of all transports ask for them. */
 export interface Extensions {
-  /** @throws ConfigError for a malformed or taken id, a method that is taken or belongs to the protocol, an unknown option */
-  add(extension: Extension): void;
+  /**
+   * @param announced false: what a server advertises of it is said elsewhere. Default true
+   * @throws ConfigError for a malformed or taken id, a method that is taken or belongs to the protocol, an unknown option
+   */
+  add(extension: Extension, announced?: boolean): void;
   /** What the server advertises; undefined when there is nothing. */
   capabilities(era: Era): Record<string, JsonObject> | undefined;
   /** Who may use each method, by its name. */
@@ -117,6 +120,7 @@ function covers(declared: unknown, required: unknown): boolean {
 export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensions {
   const byId = new Map<string, Extension>();
   const byMethod = new Map<string, { extension: Extension; method: ExtensionMethod; eras: readonly Era[] }>();
+  const unannounced = new Set<string>();
   const access = new Map<string, Access>();
 
   function failure(name: string, exchange: Exchange, error: unknown): ProtocolError {
@@ -133,7 +137,7 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
 
   return {
     access,
-    add(extension) {
+    add(extension, announced = true) {
       const where = `extension ${JSON.stringify(extension.id)}`;
       checkOptions(extension, ["id", "settings", "eras", "methods", "requires", "onConnect"], where);
       if (!ID.test(extension.id)) {
@@ -178,13 +182,16 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
         }
       }
       byId.set(extension.id, extension);
+      if (!announced) unannounced.add(extension.id);
       for (const [name, own] of allowed) access.set(name, own);
       for (const [name, method] of methods) {
         byMethod.set(name, { extension, method, eras: method.eras ?? extension.eras ?? BOTH });
       }
     },
     capabilities(era) {
-      const offered = [...byId.values()].filter((extension) => (extension.eras ?? BOTH).includes(era));
+      const offered = [...byId.values()].filter(
+        (extension) => (extension.eras ?? BOTH).includes(era) && !unannounced.has(extension.id),
+      );
       if (offered.length === 0) return undefined;
       return Object.fromEntries(offered.map(({ id, settings }) => [id, settings ?? {}]));
     },

@@ -3,6 +3,7 @@ import type { LoggingLevel } from "@modelcontextprotocol/server";
 import type { Era } from "@tenon/core";
 import { LOG_LEVELS } from "@tenon/core/internal";
 import { CREDENTIAL_HEADERS } from "../auth/bearer.ts";
+import type { AcceptedContext } from "../contract/contract.ts";
 import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
 import { remoteAddressOf } from "../http/remote-address.ts";
 import type { Recognised } from "./recognise.ts";
@@ -28,6 +29,7 @@ export class FastExchange implements Exchange {
   readonly client: ClientDescription;
   readonly requestState: string | undefined;
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
+  accepted: AcceptedContext | undefined;
   readonly #reply: ReplyChannel;
   readonly #request: IncomingMessage | undefined;
   readonly #level: LoggingLevel | undefined;

@@ -6,7 +6,8 @@ import type {
   LoggingLevel,
   Root,
 } from "@modelcontextprotocol/server";
-import type { Era, Json } from "@tenon/core";
+import type { Era, Json, JsonObject } from "@tenon/core";
+import type { AcceptedContext } from "../contract/contract.ts";
 import type { Notifier } from "../dispatch/notify.ts";
 import type { Answer, AnswerOf, AnswerTo, NamedQuestion, Shape } from "../question/question.ts";
 import type { PromptMessage, ResourceContents } from "./inner.ts";
@@ -49,6 +50,8 @@ export interface Exchange {
   readonly requestState?: string | undefined;
   /** The answers a retry carries, by key. */
   readonly inputResponses?: Readonly<Record<string, unknown>> | undefined;
+  /** What the contract's check let through, set by it alone; undefined where the server has no contract. */
+  accepted?: AcceptedContext | undefined;
   /** Sends a notification that belongs to this request. */
   notify(method: string, params: Record<string, unknown>): Promise<void>;
   /** Sends a log message at the level the client asked for, or not at all. */
@@ -183,8 +186,13 @@ export interface ToolContext<Lifespan = unknown> {
   readonly era: Era;
   /** The request's JSON-RPC id, as its client chose it. */
   readonly requestId: string | number;
-  /** The session it belongs to, on the older revision over HTTP. */
+  /** The session it belongs to: the one of the older revision over HTTP, else the one that the contract's context names. */
   readonly sessionId: string | undefined;
+  /**
+   * The context that the server's contract asks for, checked and frozen; undefined where it has none. What the caller says of itself:
+   * for business rules and logs. Who may do what is decided by `caller`, which a `user_id` in here agrees with.
+   */
+  readonly context: Readonly<JsonObject> | undefined;
   /** The request's `_meta` without the protocol's own keys. */
   readonly meta: Readonly<Record<string, unknown>>;
   /** Set by callers that may send the same intended effect twice; record it with the effect. */

@@ -33,6 +33,7 @@ function innerExchange(outer: Exchange): Exchange {
     remoteAddress: outer.remoteAddress,
     caller: outer.caller,
     client: outer.client,
+    accepted: outer.accepted,
     notify: (method, params) => outer.notify(method, params),
     log: (level, data, logger) => outer.log(level, data, logger),
   };

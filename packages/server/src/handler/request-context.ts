@@ -1,4 +1,4 @@
-import { type Era, type Json, META } from "@tenon/core";
+import { type Era, type Json, type JsonObject, META } from "@tenon/core";
 import { toJson } from "@tenon/core/internal";
 import type { Notifier } from "../dispatch/notify.ts";
 import { type LogLevel, perLevel, type ServerLog } from "../log.ts";
@@ -81,6 +81,7 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
   readonly era: Era;
   readonly requestId: string | number;
   readonly sessionId: string | undefined;
+  readonly context: Readonly<JsonObject> | undefined;
   readonly meta: Readonly<Record<string, unknown>>;
   readonly lifespan: Lifespan;
   readonly notify: Notifier;
@@ -102,7 +103,8 @@ export class RequestContext<Lifespan> implements ToolContext<Lifespan> {
     this.client = exchange.client;
     this.era = exchange.era;
     this.requestId = exchange.requestId;
-    this.sessionId = exchange.sessionId;
+    this.sessionId = exchange.sessionId ?? exchange.accepted?.session;
+    this.context = exchange.accepted?.context;
     this.meta = exchange.meta;
     this.lifespan = parts.lifespan;
     this.notify = parts.notify;

@@ -1,5 +1,5 @@
 import { ConnectionError } from "@tenon/core";
-import type { OutcomeStore, TaskRun, TaskStore } from "@tenon/store";
+import type { ContextStore, OutcomeStore, TaskRun, TaskStore } from "@tenon/store";
 import { deadline } from "./deadlines.ts";
 
 /** Milliseconds one operation of a store may take: a database that hangs must not hang whoever needs it. */
@@ -78,6 +78,18 @@ export function timelyTasks(store: TaskStore, ms: number = STORE_MS): TaskStore 
     list: (filter) => limited("list", store.list(filter)),
     count: (server) => limited("count", store.count(server)),
     retry: (id) => limited("retry", store.retry(id)),
+    sweep: () => limited("sweep", store.sweep()),
+    close: () => store.close(),
+  };
+}
+
+/** The same for contexts of sessions. */
+export function timelyContexts(store: ContextStore, ms: number = STORE_MS): ContextStore {
+  const limited = limiter(ms);
+  return {
+    shared: store.shared,
+    put: (key, context, ttlMs) => limited("put", store.put(key, context, ttlMs)),
+    get: (key) => limited("get", store.get(key)),
     sweep: () => limited("sweep", store.sweep()),
     close: () => store.close(),
   };

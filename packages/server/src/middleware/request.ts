@@ -1,3 +1,4 @@
+import type { JsonObject } from "@tenon/core";
 import { isListed } from "../definition/access.ts";
 import type { Service } from "../dispatch/dispatch.ts";
 import type { Exchange } from "../handler/context.ts";
@@ -27,6 +28,8 @@ export interface ServerRequest
   readonly params: Readonly<Record<string, unknown>>;
   /** The tool, resource or prompt it is about; undefined for lists and for what is not there for this caller. */
   readonly target: RequestTarget | undefined;
+  /** The context that the server's contract asks for, checked and frozen; undefined where it has none. */
+  readonly context: Readonly<JsonObject> | undefined;
   /** It continues a call that asked something: it carries answers or a state. */
   readonly resumed: boolean;
   /** The server's own log. */
@@ -65,7 +68,7 @@ export function requestOf(
 ): ServerRequest {
   const given = params.name ?? params.uri;
   const name = typeof given === "string" ? given : undefined;
-  const { caller, client, era, requestId, sessionId, meta } = exchange;
+  const { caller, client, era, requestId, meta, accepted } = exchange;
   const resumed = exchange.requestState !== undefined || exchange.inputResponses !== undefined;
   const target = targetOf(service, method, name, exchange);
   return {
@@ -79,7 +82,8 @@ export function requestOf(
     client,
     era,
     requestId,
-    sessionId,
+    sessionId: exchange.sessionId ?? accepted?.session,
+    context: accepted?.context,
     meta,
     // made when somebody looks: most middleware never does. Own properties, so that `{ ...request, params }` has them
     get signal() {

@@ -1,5 +1,6 @@
 import { isRecord, type JsonObject } from "@tenon/core";
 import { carriedTrace, currentTrace, type TraceCarrier, toJson } from "@tenon/core/internal";
+import type { Contract } from "../contract/contract.ts";
 import type { Caller, ClientDescription, Exchange } from "../handler/context.ts";
 import { type Journal, packJournal, unpackJournal } from "../handler/journal.ts";
 
@@ -62,8 +63,11 @@ export function unpackCall(stored: JsonObject): TaskCall {
   };
 }
 
-/** The stored call as the request a handler sees: nobody listens to it, and it has neither headers nor an address. */
-export function exchangeFor(call: TaskCall, signal: AbortSignal): Exchange {
+/**
+ * The stored call as the request a handler sees: nobody listens to it, and it has neither headers nor an address.
+ * @param contract which accepted the call when it was made
+ */
+export function exchangeFor(call: TaskCall, signal: AbortSignal, contract: Contract | undefined): Exchange {
   const silent = async (): Promise<void> => undefined;
   return {
     era: "modern",
@@ -74,6 +78,7 @@ export function exchangeFor(call: TaskCall, signal: AbortSignal): Exchange {
     headers: call.http ? new Headers() : undefined,
     caller: call.caller,
     client: call.client,
+    accepted: contract?.accepted(call.meta),
     notify: silent,
     log: silent,
   };

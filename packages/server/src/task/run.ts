@@ -144,7 +144,7 @@ class Run {
     const run = this.#run;
     const watch = this.#watch;
     const call = unpackCall(run.task.call);
-    const exchange = exchangeFor(call, watch.signal);
+    const exchange = exchangeFor(call, watch.signal, service.contract);
     const read = await readArguments(tool.input, call.args, readingFor(service, tool));
     if ("problem" in read) {
       // they were right when the task began: the definition is another one now

@@ -11,11 +11,11 @@ import {
 
 /** How much is kept in memory. */
 export interface MemoryOptions {
-  /** Records and blobs at once. Default 10,000. */
+  /** Records and blobs at once, and as many contexts of sessions. Default 10,000. */
   maxEntries?: number;
   /** Tasks at once. Default 10,000. */
   maxTasks?: number;
-  /** Bytes of outcomes, progress and blobs together, and as many again of tasks and their steps. Default 64 MiB. */
+  /** Bytes of outcomes, progress and blobs together, and as many again of tasks and their steps, and of contexts. Default 64 MiB. */
   maxBytes?: number;
   /** Milliseconds a claim on an outcome or the run of a task lasts unless it is renewed. Default 15 seconds. */
   leaseMs?: number;

@@ -22,6 +22,7 @@ export interface Tables {
   tenon_outcome_parts: { key: string; name: string; value: string };
   tenon_blobs: { id: string; body: string; expires_at: Big };
   tenon_leases: { name: string; holder: string; fence: Big; expires_at: Big };
+  tenon_contexts: { id: string; context: string; expires_at: Big };
   tenon_audit: {
     seq: Big;
     at: string;

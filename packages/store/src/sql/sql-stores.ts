@@ -1,5 +1,6 @@
 import { createAudit } from "../audit/audit-store.ts";
 import { createSqlAuditTable } from "../audit/sql-audit.ts";
+import { createSqlContexts } from "../context/sql-contexts.ts";
 import { createEventBus } from "../event/bus.ts";
 import { createSqlLeases } from "../lease/sql-leases.ts";
 import { createSqlOutcomes } from "../outcome/sql-outcomes.ts";
@@ -18,6 +19,7 @@ export function createSqlStores(attach: () => SqlSide, leaseMs: number, queueOf:
   return bundle({
     outcomes: createSqlOutcomes(attach(), leaseMs),
     leases: createSqlLeases(attach()),
+    contexts: createSqlContexts(attach()),
     tasks: createSqlTasks(tasks, leaseMs, queueOf(tasks)),
     events: createEventBus(events.signals, events.close),
     audit: createAudit(createSqlAuditTable(audit), {

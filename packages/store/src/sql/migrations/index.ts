@@ -4,6 +4,7 @@ import { leases } from "./002_leases.ts";
 import { tasks } from "./003_tasks.ts";
 import { audit } from "./004_audit.ts";
 import { clock } from "./005_clock.ts";
+import { contexts } from "./006_contexts.ts";
 
 /** One step of the tables' history. Never edited once released: a change is a new file with the next number. */
 export interface Migration {
@@ -15,4 +16,4 @@ export interface Migration {
 }
 
 /** All migrations, oldest first. */
-export const migrations: readonly Migration[] = [outcomes, leases, tasks, audit, clock];
+export const migrations: readonly Migration[] = [outcomes, leases, tasks, audit, clock, contexts];

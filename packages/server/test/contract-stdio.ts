@@ -1,0 +1,3 @@
+import { desk } from "./contract-server.ts";
+
+await desk().stdio();
