@@ -114,6 +114,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client ResumeOptions": (given) => one({ transport }).tasks.resume("s", "id", given),
   "@tenon/client Sandbox": (given) => one({ command: "x", sandbox: given }),
   "@tenon/client ServerConfig": one,
+  "@tenon/client ServerContract": (given) => one({ transport, contract: given }),
   "@tenon/client StartOptions": (given) => one({ transport }).tasks.start("s", "t", {}, given),
   "@tenon/client StdioServerConfig": (given: object) => one({ command: "x", ...given }),
   "@tenon/client TaskRequestOptions": (given) => one({ transport }).tasks.get("s", "id", given),

@@ -27,6 +27,15 @@ export class CommandError extends TenonError {
   }
 }
 
+/** A command said all there is to say, and ends with a code of its own. */
+export class ExitError extends TenonError {
+  readonly exitCode: number;
+  constructor(exitCode: number) {
+    super(`ended with ${exitCode}`, { code: "exit" });
+    this.exitCode = exitCode;
+  }
+}
+
 /** What was given to a command is wrong: exit code 2. */
 export const usageError = (why: string, todo: string): CommandError =>
   new CommandError({ what: "the command line is wrong", why, todo }, { code: "usage" });
@@ -86,6 +95,7 @@ export function describeFailure(
   command: string,
   verbose: boolean,
 ): { readonly text: string; readonly exitCode: number } {
+  if (error instanceof ExitError) return { text: "", exitCode: error.exitCode };
   // help and version end as errors too
   if (error instanceof CommanderError && error.exitCode === 0) return { text: "", exitCode: EXIT.ok };
   if (error instanceof CommanderError && error.code === "commander.help") return { text: "", exitCode: EXIT.usage };

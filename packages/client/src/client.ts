@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, cleanText, type TenonError } from "@tenon/core";
-import { type ContentOf, contentOf, didYouMean } from "@tenon/core/internal";
+import { type ContentOf, contentOf, didYouMean, digest } from "@tenon/core/internal";
 import { callOnWire } from "./call/call.ts";
 import { nextClient, noteCall } from "./call/marks.ts";
 import { runOnion, showTools } from "./call/onion.ts";
@@ -26,6 +26,8 @@ import { cancelled, withSignal } from "./connection/deadline.ts";
 import { Pools } from "./connection/pool.ts";
 import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
+import { configuredContext } from "./contract/accepted.ts";
+import { contextOf } from "./contract/session-context.ts";
 import { createEmit } from "./events.ts";
 import { connectionHooks } from "./hooks.ts";
 import {
@@ -34,6 +36,7 @@ import {
   checkName,
   checkPromptArguments,
   checkReadOptions,
+  checkSessionId,
   checkUris,
 } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./question/peer-requests.ts";
@@ -51,6 +54,7 @@ import type {
   ResourceBlob,
 } from "./types/catalog.ts";
 import type { Client, ClientOptions } from "./types/client.ts";
+import type { SessionContext } from "./types/contracts.ts";
 import type { ClientEvents } from "./types/events.ts";
 import type { ServerInfo } from "./types/servers.ts";
 import type { ClientTasks } from "./types/tasks.ts";
@@ -188,7 +192,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
-    noteCall(runtime, this.#number, asked);
+    const { contextFields } = context;
+    noteCall(runtime, this.#number, contextFields ? digest([asked, contextFields]) : asked);
     const describe = {
       server: entry.server,
       known: () => entry.tools.find(tool) !== undefined,
@@ -287,6 +292,12 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     return getPromptOf(this.#context(this.#entry(server), options), name, args, options, this.#abort.signal);
   }
 
+  async getContext(server: string, sessionId: string, options: ReadOptions = {}): Promise<SessionContext> {
+    checkReadOptions(options, "getContext");
+    checkSessionId(sessionId);
+    return contextOf(this.#context(this.#entry(server), options), sessionId, options, this.#abort.signal);
+  }
+
   servers(): readonly ServerInfo[] {
     return [...this.#entries.values()].map(({ server }) => server.info);
   }
@@ -310,7 +321,10 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   /** What one request needs of this client. */
-  #context({ server }: Entry, options: ReadOptions & { readonly callId?: string }): WireContext {
+  #context(
+    { server }: Entry,
+    options: ReadOptions & { readonly callId?: string; readonly runtime?: Runtime },
+  ): WireContext {
     return {
       server,
       emit: this.#emit,
@@ -323,6 +337,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
       // an option that is undefined is one that is not given
       options: { ...options, timeoutMs: options.timeoutMs ?? server.config.timeoutMs },
+      contextFields: configuredContext(server.name, server.config, options.runtime ?? {}),
       callId: options.callId ?? `${this.#prefix}-${++this.#calls}`,
     };
   }

@@ -17,6 +17,7 @@ import {
 } from "@tenon/core/internal";
 import { checkSelection } from "./catalog/filters.ts";
 import { checkSandbox } from "./connection/launch.ts";
+import { checkContract } from "./contract/options.ts";
 import { expectList, expectText } from "./expect.ts";
 import { factoryOf } from "./interceptors/general.ts";
 import { pinOptions } from "./trust/gate.ts";
@@ -32,6 +33,7 @@ const COMMON = {
   required: flag,
   connectTimeoutMs: milliseconds,
   timeoutMs: milliseconds,
+  contract: checkContract,
   // with what they mean together, below
   include: anything,
   exclude: anything,
@@ -257,6 +259,11 @@ export function checkPromptArguments(args: unknown): void {
   if (!isRecord(args)) wrong(`getPrompt(server, prompt, args): args must be an object, got ${kindOf(args)}`);
 }
 
+/** Refuses a session that is no text. @throws ConfigError `invalid_option` */
+export function checkSessionId(id: unknown): void {
+  expectText(id, "getContext(server, sessionId): sessionId");
+}
+
 /** Refuses what is no list of addresses. @throws ConfigError `invalid_option` */
 export function checkUris(uris: unknown): void {
   if (uris === undefined) return;
@@ -283,6 +290,6 @@ export function checkTaskOptions(options: TaskRequestOptions, method: string): v
 }
 
 /** The same for reading a resource or rendering a prompt. */
-export function checkReadOptions(options: ReadOptions, method: "readResources" | "getPrompt"): void {
+export function checkReadOptions(options: ReadOptions, method: "readResources" | "getPrompt" | "getContext"): void {
   checkOptions(options, READ_OPTIONS, `${method}(…, options)`);
 }

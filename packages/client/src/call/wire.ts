@@ -11,6 +11,7 @@ import { cancelled, startDeadline, withSignal } from "../connection/deadline.ts"
 import { ANY_RESULT, type Exchange } from "../connection/exchange.ts";
 import type { Server } from "../connection/server.ts";
 import { bounded } from "../connection/time.ts";
+import { metaUnder } from "../contract/accepted.ts";
 import { type Emit, progressEvent } from "../events.ts";
 import type { PeerAnswers } from "../question/peer-requests.ts";
 import { refusalAsQuestions, type Visits } from "../question/url-refusals.ts";
@@ -46,6 +47,8 @@ export interface WireContext {
   readonly options: Pick<ReadOptions, "timeoutMs" | "totalTimeoutMs" | "onProgress" | "onLog">;
   readonly callId: string;
   readonly driver?: CallDriver | undefined;
+  /** Fields of the context that the server's configuration gives for this call. */
+  readonly contextFields?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** The requests about a task. */
@@ -53,7 +56,7 @@ export type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
 /** A request whose answer may be a question. */
 export interface WireRequest {
-  readonly method: "tools/call" | "prompts/get" | "resources/read" | TaskMethod;
+  readonly method: "tools/call" | "prompts/get" | "resources/read" | "contexts/get" | TaskMethod;
   /** In words, for example `tools/call refund`. */
   readonly what: string;
   readonly params: Readonly<Record<string, unknown>>;
@@ -80,6 +83,7 @@ async function sendOn(
 ): Promise<WireAnswer> {
   const { server, emit, events, logLevel, maxResultBytes, options } = context;
   const { method, source, headers } = request;
+  const meta = metaUnder(connection.contract, method, request.meta, context.contextFields);
   // a task has neither logs nor progress beside its answers
   const aboutTask = method.startsWith("tasks/");
   const wantsLogs = !aboutTask && (events.onLog !== undefined || options.onLog !== undefined);
@@ -109,7 +113,7 @@ async function sendOn(
     },
   };
   const level = wantsLogs && connection.era === "modern" ? { [LOG_LEVEL_META_KEY]: logLevel } : {};
-  const params = { ...request.params, _meta: { ...level, ...request.moreMeta?.(), ...request.meta }, ...carried };
+  const params = { ...request.params, _meta: { ...level, ...request.moreMeta?.(), ...meta }, ...carried };
   try {
     const answer: unknown = await connection.exchange(exchange, ({ timeout }) => {
       const how = {

@@ -254,9 +254,11 @@ export class ToolList {
     if (this.#watched || connection.era === "legacy") connection.watchTools(() => this.expire());
     try {
       const capability = connection.sdk.getServerCapabilities()?.tools;
-      const { items, freshness } = capability
-        ? await fetchAll(connection, "tools/list")
-        : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
+      const allowed = connection.contract?.declares("tools.list", "tools.execute") !== false;
+      const { items, freshness } =
+        capability && allowed
+          ? await fetchAll(connection, "tools/list")
+          : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
       arrived();
       if (generation !== this.#generation) throw new IdentityChanged(this.#server.name);
       this.#connection = connection;

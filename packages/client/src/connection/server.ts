@@ -1,6 +1,8 @@
 import { ConnectionError, type TenonError } from "@tenon/core";
 import { IdentityChanged, Refusal } from "../auth/refusal.ts";
 import type { AuthSession } from "../auth/types.ts";
+import { announcedCapabilities } from "../contract/accepted.ts";
+import { keepRefusal, type Refused, renewal } from "../contract/keeping.ts";
 import type { ServerConfig, ServerInfo, StdioServerConfig } from "../types/servers.ts";
 import type { Connection, ConnectionHooks } from "./connection.ts";
 import { classify, HANDSHAKE } from "./failure.ts";
@@ -44,6 +46,8 @@ export class Server {
   readonly #idle: Server[] = [this];
   readonly #members: Server[] = [];
   #info: ServerInfo;
+  /** A contract that was not agreed on a moment ago. */
+  #refused: Refused | undefined;
 
   constructor(name: string, config: ServerConfig, hooks: ConnectionHooks, onState: (info: ServerInfo) => void) {
     this.name = name;
@@ -109,7 +113,10 @@ export class Server {
 
   #shared(): Promise<Connection> {
     if (this.#closing.signal.aborted) return Promise.reject(closedError(this.name));
-    if (this.#current && !this.#current.gone) return Promise.resolve(this.#current);
+    if (this.#current && !this.#current.gone) {
+      this.#renew(this.#current);
+      if (this.#current) return Promise.resolve(this.#current);
+    }
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
     });
@@ -206,7 +213,21 @@ export class Server {
     return member;
   }
 
+  /** Has a contract renewed whose time is over, beside the calls that go on. */
+  #renew(connection: Connection): void {
+    const begun = renewal(connection, this.#hooks);
+    if (begun === "replace") this.#leave();
+    else {
+      void begun?.then((refused) => {
+        this.#refused = refused;
+        if (refused) this.#drop(connection, refused.error);
+        else if (connection === this.#current) this.#setUp(connection);
+      });
+    }
+  }
+
   async #open(): Promise<Connection> {
+    if (this.#refused && Date.now() < this.#refused.until) throw this.#refused.error;
     this.#setHealth({ health: "connecting" });
     try {
       await this.#hooks.beforeOpen?.(this.name, this.config);
@@ -230,6 +251,7 @@ export class Server {
     } catch (error) {
       if (this.#closing.signal.aborted) throw closedError(this.name);
       const { error: known } = classify(error, { server: this.name, place: "", what: HANDSHAKE, session: false });
+      this.#refused = keepRefusal(known);
       this.#setHealth({ health: "down", error: { code: known.code, message: known.message } });
       throw known;
     }
@@ -277,12 +299,15 @@ export class Server {
     const version = connection.sdk.getServerVersion();
     const revision = connection.sdk.getNegotiatedProtocolVersion();
     const instructions = connection.sdk.getInstructions();
+    const contract = connection.contract?.info;
     this.#setHealth({
       health: "up",
       era: connection.era,
       ...(revision !== undefined && { revision }),
       ...(version && { implementation: { name: version.name, version: version.version } }),
       ...(instructions !== undefined && { instructions }),
+      capabilities: contract?.capabilities ?? announcedCapabilities(connection.sdk.getServerCapabilities()),
+      ...(contract && { contract }),
     });
   }
 

@@ -11,6 +11,7 @@ import type {
   PromptMessage,
   ResourceBlob,
 } from "./catalog.ts";
+import type { SessionContext } from "./contracts.ts";
 import type { ClientEvents } from "./events.ts";
 import type { Interceptor } from "./interceptors.ts";
 import type { ApprovedSampling, ElicitationHandler, Roots, SamplingHandler } from "./questions.ts";
@@ -104,6 +105,11 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
     args?: Record<string, string>,
     options?: ReadOptions,
   ): Promise<readonly PromptMessage[]>;
+  /**
+   * The last context that a server accepted in a session (`contexts/get`), where its contract declares `contexts.get`.
+   * @throws ContractError `undeclared_capability`, `no_contract`; ProtocolError `rpc_error` for a session it does not know
+   */
+  getContext(server: string, sessionId: string, options?: ReadOptions): Promise<SessionContext>;
   /** What is known of each server: whether it is up, its revision, what is wrong with it. Connects to none. */
   servers(): readonly ServerInfo[];
   /** Ends all connections and child processes, within seconds. What runs fails with `closed`. */

@@ -4,6 +4,7 @@ import type { Auth } from "../auth/types.ts";
 import type { ToolSelection } from "../catalog/filters.ts";
 import type { Sandbox } from "../connection/launch.ts";
 import type { ServerTrust } from "../trust/types.ts";
+import type { ContractInfo, ServerContract } from "./contracts.ts";
 
 /** A server reached over Streamable HTTP. */
 export interface HttpServerConfig extends ToolSelection, ServerTrust {
@@ -20,6 +21,8 @@ export interface HttpServerConfig extends ToolSelection, ServerTrust {
   required?: boolean;
   /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
   connectTimeoutMs?: number;
+  /** What is wanted of the server's context contract. Left out, a contract that it announces is kept, unsigned or not. */
+  contract?: ServerContract;
   /** Path of a unix socket to connect to; the address then only says host name and path. */
   socketPath?: string;
   /** Certificates as PEM text, not the path of a file, trusted instead of the system's. Verification cannot be switched off. */
@@ -44,6 +47,8 @@ export interface StdioServerConfig extends ToolSelection, ServerTrust {
   required?: boolean;
   /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
   connectTimeoutMs?: number;
+  /** What is wanted of the server's context contract. Left out, a contract that it announces is kept, unsigned or not. */
+  contract?: ServerContract;
   /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
   maxResponseBytes?: number;
   /**
@@ -66,6 +71,8 @@ export interface TransportServerConfig extends ToolSelection, ServerTrust {
   required?: boolean;
   /** Milliseconds until a connection attempt counts as failed. Default 5,000. */
   connectTimeoutMs?: number;
+  /** What is wanted of the server's context contract. Left out, a contract that it announces is kept, unsigned or not. */
+  contract?: ServerContract;
 }
 
 /** How a server is reached: by `url`, by `command`, or by a `transport` of your own. */
@@ -85,6 +92,10 @@ export interface ServerInfo {
   readonly implementation?: { readonly name: string; readonly version: string };
   /** What the server tells models about its tools: its word, not yours. */
   readonly instructions?: string;
+  /** What it can be asked, such as `tools.execute`: by its contract where one is in force, else by what it announces. */
+  readonly capabilities?: readonly string[];
+  /** The context contract that is in force. */
+  readonly contract?: ContractInfo;
   /** Why it is down. */
   readonly error?: { readonly code: string; readonly message: string };
   /** Tools that were left out or are used with a reservation (a schema that cannot be checked), each with the reason; also lists of prompts or resources that failed, by their method. */
