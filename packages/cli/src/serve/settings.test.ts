@@ -46,8 +46,10 @@ describe("a file for tenon serve", () => {
   });
   it("is for an editor what it is for the command: the published schema takes it with its variables", () => {
     const example = fileURLToPath(new URL("../../../../examples/time-server/tenon.yaml", import.meta.url));
-    const { check } = schemaCheck(serverSchema());
-    const verdict = (text: string) => check?.(parseDocumentText(text, FILE, undefined, "an object").value).ok;
+    const compiled = schemaCheck(serverSchema());
+    expect(compiled.fault).toBeUndefined();
+    const verdict = (text: string) =>
+      !compiled.fault && compiled.check(parseDocumentText(text, FILE, undefined, "an object").value).ok;
     expect(verdict(readFileSync(example, "utf8"))).toBe(true);
     expect(
       verdict(
