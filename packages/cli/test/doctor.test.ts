@@ -189,13 +189,15 @@ describe.concurrent("tenon doctor", () => {
     const stub = await stubHttp({ era: "modern" });
     const target = { name: "s", configured: false, config: stub.config };
     const report = await examine([target], { revision: "2025-06-18" });
-    expect(report.targets[0]?.findings[0]?.code).toBe("not_mcp");
-    expect(stub.count("server/discover")).toBe(0);
+    const [finding] = report.targets[0]?.findings ?? [];
+    expect(finding).toMatchObject({ code: "version_mismatch", evidence: expect.stringContaining("speaks 2026-07-28") });
+    expect(stub.requests[0]).toMatchObject({ method: "initialize", params: { protocolVersion: "2025-06-18" } });
     await stub.close();
   });
   it.each<[string, string[], string]>([
     ["nothing to examine", [], "configuration file"],
     ["a word that is neither address nor file", ["server"], "tenon doctor -- server"],
+    ["an address beside a command", ["http://127.0.0.1:9", "--", "node"], "one of the two"],
     ["an address of another kind", ["ftp://x"], "http://"],
     ["a variable that is not set", ["--token-env", "NOT_THERE", "http://127.0.0.1:9"], "NOT_THERE"],
     ["a header without a value", ["--header", "secret-thing", "http://127.0.0.1:9"], "Name: value"],

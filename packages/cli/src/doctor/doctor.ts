@@ -1,12 +1,13 @@
 import type { HttpServerConfig, StdioServerConfig } from "@tenon/client";
 import { Pools, placeOf, proxyFor, secretsOf, shownAddress } from "@tenon/client/internal";
 import { messageOf } from "@tenon/core";
-import { type Channel, httpChannel, isSse, type Wire } from "./channel.ts";
+import { type Channel, httpChannel, type Wire } from "./channel.ts";
 import type { Code } from "./codes.ts";
 import { checkContract } from "./contract.ts";
 import { fetchLists } from "./lists.ts";
 import { type Place, reach, throughProxy } from "./net.ts";
 import { type Session, SLOW, shakeHands } from "./protocol.ts";
+import { isSse } from "./sse.ts";
 import { stdioChannel } from "./stdio.ts";
 import { checkTls } from "./tls.ts";
 import { checkTools, listed } from "./tools.ts";
@@ -180,8 +181,17 @@ async function handsOrStream(visit: Visit, channel: Channel, wire: Wire, url: UR
   }
 }
 
+/** What a command's own line hides of its arguments, so that its last words do not show it either. */
+function hiddenArguments(config: StdioServerConfig): string[] {
+  const shown = placeOf(config);
+  return (config.args ?? [])
+    .filter((arg) => !shown.includes(arg))
+    .map((arg) => arg.replace(/^--?[\w-]+=/, ""))
+    .filter((arg) => arg.length > 5);
+}
+
 async function examineProcess(visit: Visit, config: StdioServerConfig): Promise<Examined> {
-  visit.secrets.push(...secretsOf(config.env ?? {}));
+  visit.secrets.push(...secretsOf(config.env ?? {}), ...hiddenArguments(config));
   const channel = stdioChannel(visit, config);
   try {
     const session = await shakeHands(visit, channel);
@@ -211,7 +221,9 @@ async function examineOne(
     examined = { ...examined, diagnosis: error };
   }
   const { era, tools, diagnosis } = examined;
-  const findings = [...(diagnosis ? [diagnosis.finding] : []), ...visit.findings];
+  // what was followed is nothing beside a redirect that leads nowhere
+  const noted = visit.findings.filter(({ code }) => diagnosis?.code !== "redirect" || code !== "redirect_followed");
+  const findings = [...(diagnosis ? [diagnosis.finding] : []), ...noted];
   const report: TargetReport = {
     target: visit.shown(target.name, 200),
     ok: !findings.some(({ severity }) => severity === "error"),
