@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -117,6 +118,17 @@ describe.concurrent("tenon doctor", () => {
     expect([code, codes]).toEqual([9, [["process_silent"]]]);
     expect(ms - start.ms).toBeLessThan(LIMIT_MS);
     expect(() => process.kill(Number(readFileSync(pid, "utf8")), 0)).toThrow(/ESRCH/);
+  });
+  it("leaves nothing behind of a process that ended and left another one", async () => {
+    const pid = join(folder, "left");
+    const leave = `require("node:fs").writeFileSync(${JSON.stringify(pid)},
+      String(require("node:child_process").spawn("sleep", ["60"], { stdio: "inherit" }).pid)); process.exit(2)`;
+    const config = { command: process.execPath, args: ["-e", leave] };
+    const report = await examine([{ name: "s", configured: false, config }]);
+    expect(report.targets[0]?.findings[0]?.code).toBe("exited");
+    // whoever inherits it may take time to notice that it ended
+    const state = () => spawnSync("ps", ["-o", "stat=", "-p", readFileSync(pid, "utf8")], { encoding: "utf8" }).stdout;
+    await expect.poll(state).toMatch(/^(Z.*)?$/s);
   });
   it("names the proxy that stands in between", async () => {
     const page = createHttpServer((_, res) =>
