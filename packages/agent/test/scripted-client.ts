@@ -185,6 +185,7 @@ export function scriptedClient(
     tasks: { start: closed, get: closed, answer: closed, cancel: closed, resume: closed },
     readResources: closed,
     getPrompt: closed,
+    getContext: closed,
     servers: () => [],
     close: async () => {},
     [Symbol.asyncDispose]: async () => {},

@@ -13,7 +13,8 @@ const EXIT = {
 /** A failure in the three lines a person reads. */
 export interface Explanation {
   readonly what: string;
-  readonly why: string;
+  /** One line, or several where several things are wrong. */
+  readonly why: string | readonly string[];
   readonly todo: string;
 }
 
@@ -21,7 +22,7 @@ export interface Explanation {
 export class CommandError extends TenonError {
   readonly explanation: Explanation;
   constructor(explanation: Explanation, options: { code: string; cause?: unknown }) {
-    super(`${explanation.what}: ${explanation.why}; ${explanation.todo}`, options);
+    super(`${explanation.what}: ${[explanation.why].flat().join("; ")}; ${explanation.todo}`, options);
     this.explanation = explanation;
   }
 }
@@ -106,7 +107,7 @@ export function describeFailure(
         : { what: "it failed", why: `unexpected error: ${messageOf(error)}`, todo: "run it again with --verbose" };
   const lines = [
     `${command}: ${explanation.what}`,
-    `  why: ${explanation.why}`,
+    ...[explanation.why].flat().map((line, at) => `  ${at === 0 ? "why:" : "    "} ${line}`),
     `  do:  ${explanation.todo}`,
     ...(verbose ? causes(error) : []),
   ];

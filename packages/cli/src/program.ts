@@ -6,6 +6,7 @@ import { addAudit } from "./commands/audit.ts";
 import { addAuthServer } from "./commands/auth-server.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addKeys } from "./commands/keys.ts";
+import { addServe } from "./commands/serve.ts";
 import { addTasks } from "./commands/tasks.ts";
 import { addToken } from "./commands/token.ts";
 import { addWorker } from "./commands/worker.ts";
@@ -13,6 +14,7 @@ import { describeFailure, usageError } from "./failure.ts";
 
 const MORE = `
 Begin with:
+  tenon serve          functions and a file become a server: --config tenon.yaml
   tenon auth-server    people sign in to your server at http://127.0.0.1:8000/mcp
   tenon keys new       a key, and tokens signed with it: no person is asked
   tenon doctor <url>   why a server cannot be reached or used
@@ -41,6 +43,7 @@ function createProgram(): Command {
   addKeys(program);
   addToken(program);
   addAuthServer(program);
+  addServe(program);
   addWorker(program);
   addTasks(program);
   addAudit(program);

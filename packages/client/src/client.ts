@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { ConfigError, ConnectionError, cleanText, type TenonError } from "@tenon/core";
-import { type ContentOf, contentOf, didYouMean } from "@tenon/core/internal";
+import { type ContentOf, contentOf, didYouMean, digest } from "@tenon/core/internal";
 import { callOnWire } from "./call/call.ts";
 import { nextClient, noteCall } from "./call/marks.ts";
 import { runOnion, showTools } from "./call/onion.ts";
@@ -23,9 +23,11 @@ import { ToolList } from "./catalog/catalog.ts";
 import { mergeTools } from "./catalog/names.ts";
 import { refuseNoObject } from "./catalog/tool-checks.ts";
 import { cancelled, withSignal } from "./connection/deadline.ts";
+import type { Endpoint } from "./connection/endpoint.ts";
 import { Pools } from "./connection/pool.ts";
-import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
+import { configuredContext } from "./contract/accepted.ts";
+import { contextOf } from "./contract/session-context.ts";
 import { createEmit } from "./events.ts";
 import { connectionHooks } from "./hooks.ts";
 import {
@@ -34,10 +36,12 @@ import {
   checkName,
   checkPromptArguments,
   checkReadOptions,
+  checkSessionId,
   checkUris,
 } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./question/peer-requests.ts";
 import { Visits } from "./question/url-refusals.ts";
+import { endpointOf } from "./routing/endpoint-of.ts";
 import { createClientTasks } from "./task/client-tasks.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
@@ -51,6 +55,7 @@ import type {
   ResourceBlob,
 } from "./types/catalog.ts";
 import type { Client, ClientOptions } from "./types/client.ts";
+import type { SessionContext } from "./types/contracts.ts";
 import type { ClientEvents } from "./types/events.ts";
 import type { ServerInfo } from "./types/servers.ts";
 import type { ClientTasks } from "./types/tasks.ts";
@@ -64,7 +69,7 @@ const INTERCEPTORS_MS = 600_000;
 
 /** What the client keeps per server. */
 interface Entry {
-  readonly server: Server;
+  readonly server: Endpoint;
   readonly tools: ToolList;
   readonly cache: AnswerCache;
 }
@@ -116,7 +121,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     });
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
-      const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
+      const server = endpointOf(name, withRoom(config, options.maxResultBytes), { hooks, onState, ...options });
       const tools = new ToolList(server, this.#gate);
       server.onIdentity = () => {
         tools.reset();
@@ -184,11 +189,13 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const { driver } = options;
     const follow = { ...this.#options.task, ...options.task };
     const own = { tools: entry.tools, gate: this.#gate, driver, given: args, follow, starts };
-    const context = { ...this.#context(entry, options), ...own };
+    const route = { threadId: options.runtime?.threadId };
+    const context = { ...this.#context(entry, options), ...own, route };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
-    noteCall(runtime, this.#number, asked);
+    const { contextFields } = context;
+    noteCall(runtime, this.#number, contextFields ? digest([asked, contextFields]) : asked);
     const describe = {
       server: entry.server,
       known: () => entry.tools.find(tool) !== undefined,
@@ -222,7 +229,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   /** Who a call is made for: to be told by a function or a store of the program, which may never answer. */
-  async #asked(server: Server, tool: string, { signal, timeoutMs }: CallOptions<Runtime>): Promise<string> {
+  async #asked(server: Endpoint, tool: string, { signal, timeoutMs }: CallOptions<Runtime>): Promise<string> {
     const what = `tools/call ${tool}`;
     const ends = [this.#abort.signal, ...(signal ? [signal] : [])];
     let told: Promise<string | undefined> = server.identify();
@@ -287,6 +294,12 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     return getPromptOf(this.#context(this.#entry(server), options), name, args, options, this.#abort.signal);
   }
 
+  async getContext(server: string, sessionId: string, options: ReadOptions = {}): Promise<SessionContext> {
+    checkReadOptions(options, "getContext");
+    checkSessionId(sessionId);
+    return contextOf(this.#context(this.#entry(server), options), sessionId, options, this.#abort.signal);
+  }
+
   servers(): readonly ServerInfo[] {
     return [...this.#entries.values()].map(({ server }) => server.info);
   }
@@ -310,7 +323,10 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   /** What one request needs of this client. */
-  #context({ server }: Entry, options: ReadOptions & { readonly callId?: string }): WireContext {
+  #context(
+    { server }: Entry,
+    options: ReadOptions & { readonly callId?: string; readonly runtime?: Runtime },
+  ): WireContext {
     return {
       server,
       emit: this.#emit,
@@ -323,6 +339,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
       maxResultBytes: options.maxResultBytes ?? this.#options.maxResultBytes ?? MAX_RESULT_BYTES,
       // an option that is undefined is one that is not given
       options: { ...options, timeoutMs: options.timeoutMs ?? server.config.timeoutMs },
+      contextFields: configuredContext(server.name, server.config, options.runtime ?? {}),
       callId: options.callId ?? `${this.#prefix}-${++this.#calls}`,
     };
   }

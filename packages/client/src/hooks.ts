@@ -31,6 +31,7 @@ export function connectionHooks(
     peers,
     elicitation: elicitation !== undefined,
     beforeOpen: (server, config) => gate.start(server, config),
+    onContract: (event) => emit(events.onContract, event),
     onStderr: onLog && ((server, data) => emit(onLog, { level: "info", logger: "stderr", data }, { server })),
     notifications: {
       "notifications/tools/list_changed": (server) => emit(events.onCatalogChanged, { server }),

@@ -24,6 +24,15 @@ export type {
   ResourceBlob,
 } from "./types/catalog.ts";
 export type { Client, ClientOptions } from "./types/client.ts";
+export type {
+  ContractDrift,
+  ContractEvent,
+  ContractInfo,
+  ContractStep,
+  ContractWay,
+  ServerContract,
+  SessionContext,
+} from "./types/contracts.ts";
 export type { ClientEvents, EventSource, LogEvent, ProgressEvent } from "./types/events.ts";
 export type { AnyInterceptor, Interceptor, Next, RuntimeInterceptor } from "./types/interceptors.ts";
 export type {
@@ -36,9 +45,22 @@ export type {
   SamplingRequest,
 } from "./types/questions.ts";
 export type {
+  BreakerOptions,
+  BreakerRate,
+  BreakerState,
+  RegistryInfo,
+  ReplicaConfig,
+  ReplicaInfo,
+  RoutedRequest,
+  RoutingOptions,
+} from "./types/routing.ts";
+export type {
+  EndpointConfig,
   HttpServerConfig,
+  ReplicasServerConfig,
   ServerConfig,
   ServerInfo,
+  ServiceServerConfig,
   StdioServerConfig,
   TransportServerConfig,
 } from "./types/servers.ts";

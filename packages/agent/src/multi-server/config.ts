@@ -26,9 +26,18 @@ const FLAGS = [
 ] as const;
 
 /** Options of a server of `createClient`, which a connection may have too. */
-const ANY_SERVER = ["required", "connectTimeoutMs", "timeoutMs", "include", "exclude", "expectHosts", "grants"];
+const ANY_SERVER = [
+  "required",
+  "connectTimeoutMs",
+  "timeoutMs",
+  "include",
+  "exclude",
+  "expectHosts",
+  "grants",
+  "contract",
+];
 const STDIO_SERVER = ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", "pool"];
-const HTTP_SERVER = ["url", "headers", "auth", "socketPath", "ca", "maxResponseBytes"];
+const HTTP_SERVER = ["url", "headers", "auth", "socketPath", "ca", "maxResponseBytes", "breaker"];
 /** What a connection may say besides. */
 const OWN = ["transport", "type", "outputHandling", "defaultToolTimeout"];
 const STDIO_OWN = ["encoding", "stderr", "restart"];

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import type { ServerConfig } from "@tenon/client";
 import { messageOf } from "@tenon/core";
 import { createKeyRing, readContractKeys } from "@tenon/core/contract";
 import { attempt, ExitError, usageError } from "../failure.ts";
@@ -76,12 +77,29 @@ interface Subjects {
   readonly plainNames?: boolean;
 }
 
+/** Each replica is examined for itself; where a service is, only its registry knows. */
+function placesOf(name: string, config: ServerConfig): Target[] {
+  if ("replicas" in config) {
+    const { replicas, ...common } = config;
+    return replicas.map((replica) => {
+      const { url, id = url } = typeof replica === "string" ? { url: replica } : replica;
+      return { name: `${name} ${id}`, configured: true, config: { ...common, url } };
+    });
+  }
+  if (!("service" in config)) return [{ name, configured: true, config }];
+  process.stderr.write(
+    oneLine(`tenon doctor: ${name} is left out: it is where a registry says; examine the address of one replica`) +
+      "\n",
+  );
+  return [];
+}
+
 async function fromFile(path: string): Promise<Subjects> {
   return attempt("nothing was examined", async () => {
     const { loadConfig } = await import("@tenon/client/config");
     const config = await loadConfig(path, { onAuthorize: false });
     for (const { message } of config.warnings) process.stderr.write(`tenon doctor: ${oneLine(message)}\n`);
-    const targets = Object.entries(config.servers).map(([name, one]) => ({ name, configured: true, config: one }));
+    const targets = Object.entries(config.servers).flatMap(([name, one]) => placesOf(name, one));
     if (targets.length === 0)
       throw usageError(`${path} has no server that is switched on`, 'name servers under "mcpServers"');
     return { targets, plainNames: config.client.naming === "plain" };

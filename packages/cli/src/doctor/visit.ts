@@ -1,4 +1,4 @@
-import type { ServerConfig } from "@tenon/client";
+import type { EndpointConfig } from "@tenon/client";
 import { withoutSecrets } from "@tenon/client/internal";
 import { TenonError } from "@tenon/core";
 import type { KeyRing } from "@tenon/core/contract";
@@ -58,7 +58,7 @@ export interface Target {
   readonly name: string;
   /** Whether that is its name in a configuration, which stands before the names of its tools. */
   readonly configured: boolean;
-  readonly config: ServerConfig;
+  readonly config: EndpointConfig;
 }
 
 /** Characters of one line of a finding. */

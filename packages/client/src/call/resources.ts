@@ -4,7 +4,7 @@ import { type AnswerCache, freshnessOf, identityOf } from "../catalog/cache.ts";
 import type { ToolList } from "../catalog/catalog.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "../catalog/pages.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Server } from "../connection/server.ts";
+import type { Endpoint } from "../connection/endpoint.ts";
 import type { ReadOptions } from "../types/calls.ts";
 import type {
   CatalogPrompt,
@@ -24,7 +24,7 @@ const AT_ONCE = 16;
 
 /** A server and what is kept of its answers. */
 export interface Source {
-  readonly server: Server;
+  readonly server: Endpoint;
   readonly cache: AnswerCache;
   /** Where `client.servers()` learns what is wrong with a list. */
   readonly tools: Pick<ToolList, "doubt" | "settle">;
@@ -63,7 +63,11 @@ async function listOf(
   return items;
 }
 
-const hasResources = ({ sdk }: Connection) => sdk.getServerCapabilities()?.resources !== undefined;
+const hasResources = ({ contract, sdk }: Connection) =>
+  sdk.getServerCapabilities()?.resources !== undefined &&
+  contract?.declares("resources.list", "resources.read") !== false;
+const hasPrompts = ({ contract, sdk }: Connection) =>
+  sdk.getServerCapabilities()?.prompts !== undefined && contract?.declares("prompts.list", "prompts.get") !== false;
 
 /** The resources a server lists; entries without an address are left out. */
 export async function listResourcesOf(source: Source): Promise<CatalogResource[]> {
@@ -87,7 +91,7 @@ export async function listResourceTemplatesOf(source: Source): Promise<CatalogRe
 
 /** The prompts a server lists; entries without a name are left out. */
 export async function listPromptsOf(source: Source): Promise<CatalogPrompt[]> {
-  const items = await listOf(source, "prompts/list", ({ sdk }) => sdk.getServerCapabilities()?.prompts !== undefined);
+  const items = await listOf(source, "prompts/list", hasPrompts);
   return items.flatMap((item) => {
     const name = textAt(item, "name");
     if (name === undefined) return [];
@@ -170,7 +174,10 @@ export async function readResource(
 ): Promise<ResourceBlob[]> {
   const server = context.server.name;
   const what = `resources/read ${uri}`;
-  const identity = identityOf(options.headers ?? {}, options.meta ?? {}, await context.server.identify());
+  const { contextFields } = context;
+  // what the configuration adds says who asks as well
+  const carried = { ...(contextFields && { contextFields }), ...options.meta };
+  const identity = identityOf(options.headers ?? {}, carried, await context.server.identify());
   const kept = cache.get(what, identity) as Record<string, unknown> | undefined; // as it was put there below
   // what was kept for a call that takes more is too large for one that takes less
   if (kept && jsonSize(kept, context.maxResultBytes) > context.maxResultBytes) {
@@ -189,7 +196,7 @@ export async function readResource(
     return toBlob(server, content, uri);
   });
   // what depends on an answer is nobody else's
-  const stillSame = identity === identityOf(options.headers ?? {}, options.meta ?? {}, await context.server.identify());
+  const stillSame = identity === identityOf(options.headers ?? {}, carried, await context.server.identify());
   if (!kept && !asked && stillSame) cache.set(what, identity, freshnessOf(raw), raw);
   return blobs;
 }

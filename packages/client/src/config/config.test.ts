@@ -372,8 +372,8 @@ describe("the published JSON Schema of the file", () => {
     JSON.parse(await readFile(new URL("../../schema/tenon.schema.json", import.meta.url), "utf8"));
   const validator = async () => new Ajv2020({ strict: false, allErrors: true }).compile(await load());
   const jsonOf = async (text: string, file?: string) => {
-    const { parseDocumentText } = await import("./document.ts");
-    return parseDocumentText(text, file ?? "x.json", undefined).value;
+    const { parseDocumentText } = await import("@tenon/core/internal/document");
+    return parseDocumentText(text, file ?? "x.json", undefined, "an object").value;
   };
   it.each(SAMPLES)("accepts what is accepted: %s", async (_, text, __, options) => {
     const validate = await validator();

@@ -11,9 +11,12 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Era } from "@tenon/core";
 import { Refusal } from "../auth/refusal.ts";
+import type { AcceptedContract } from "../contract/accepted.ts";
+import type { Asked } from "../contract/asked.ts";
 import type { PeerAnswers } from "../question/peer-requests.ts";
 import { TASKS } from "../task/task.ts";
-import type { HttpServerConfig, ServerConfig } from "../types/servers.ts";
+import type { ContractEvent } from "../types/contracts.ts";
+import type { EndpointConfig, HttpServerConfig } from "../types/servers.ts";
 import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
 import { httpTransport, type Identity, sseTransport } from "./http.ts";
@@ -43,12 +46,14 @@ export interface ConnectionHooks {
   /** Declared when true. */
   readonly elicitation: boolean;
   /** Runs before every attempt to open a connection, and may forbid it. */
-  beforeOpen?(server: string, config: ServerConfig): Promise<void>;
+  beforeOpen?(server: string, config: EndpointConfig): Promise<void>;
   readonly pools: Pools;
   /** A line that a child process wrote to its standard error. Left out: it goes to the one of this process. */
   readonly onStderr?: ((server: string, line: string) => void) | undefined;
   /** What a server's notifications lead to, by their method: only these are listened for. */
   readonly notifications: Notifications;
+  /** How the contract of a server was, or was not, agreed on. */
+  readonly onContract?: ((event: ContractEvent) => void) | undefined;
   /** Further kinds of requests this client answers. */
   readonly peers: PeerAnswers;
   /** A question a legacy server asks inside a call; `call` is absent when several are in flight. */
@@ -78,18 +83,22 @@ export interface ConnectionWay {
   /** Over HTTP: speak the first transport, HTTP+SSE. */
   readonly sse?: boolean;
   readonly identity?: Identity | undefined;
+  /** What the request that opens it asks for. */
+  readonly asked?: Asked | undefined;
 }
 
 /** One live connection to one server. Replaced, never repaired. */
 export class Connection {
   readonly server: string;
-  readonly config: ServerConfig;
+  readonly config: EndpointConfig;
   readonly sdk: SdkClient;
   readonly calls = new Set<ActiveCall>();
   /** Called once when the connection is gone, whoever closed it. */
   onGone: (() => void) | undefined;
   /** False while nothing has shown yet that the server is what was known about it. */
   proven = true;
+  /** The contract that is in force; undefined where the server is used without one. */
+  contract: AcceptedContract | undefined;
   #onToolsChanged: (() => void) | undefined;
   readonly #transport: TapTransport;
   readonly #child: ChildTransport | undefined;
@@ -108,8 +117,8 @@ export class Connection {
   /** Whose requests it carries; empty where nobody is known. */
   readonly principal: string;
 
-  constructor(server: string, config: ServerConfig, hooks: ConnectionHooks, way: ConnectionWay = {}) {
-    const { sse = false, identity } = way;
+  constructor(server: string, config: EndpointConfig, hooks: ConnectionHooks, way: ConnectionWay = {}) {
+    const { sse = false, identity, asked } = way;
     this.server = server;
     this.config = config;
     this.principal = identity?.principal ?? "";
@@ -119,11 +128,11 @@ export class Connection {
         onStderr: onStderr && ((line) => onStderr(server, line)),
         onTooLarge: (id, error) => this.#transport.fail(id, error),
       });
-      this.#transport = new ChildTapTransport(this.#child);
+      this.#transport = new ChildTapTransport(this.#child, asked);
     } else if ("url" in config) {
-      this.#transport = new TapTransport(this.#overHttp(config, hooks.pools, sse, identity));
+      this.#transport = new TapTransport(this.#overHttp(config, hooks.pools, sse, identity), asked);
     } else {
-      this.#transport = new TapTransport(config.transport());
+      this.#transport = new TapTransport(config.transport(), asked);
     }
     const capabilities: ClientCapabilities = {
       ...(hooks.elicitation && { elicitation: { form: {}, url: {} } }),
@@ -135,7 +144,7 @@ export class Connection {
       capabilities,
       // a silent stdio server is taken for an old one; the rest of the budget is for its handshake, which is short once the
       // process has started
-      versionNegotiation: { mode: "auto", probe: { timeoutMs: Math.ceil(budget * 0.75) } },
+      versionNegotiation: { mode: "auto", probe: { timeoutMs: asked?.limitMs ?? Math.ceil(budget * 0.75) } },
       inputRequired: { autoFulfill: false },
     });
     this.sdk.onclose = () => {

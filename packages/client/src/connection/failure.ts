@@ -7,6 +7,7 @@ import {
   ProtocolError as SdkProtocolError,
 } from "@modelcontextprotocol/client";
 import { AuthError, ConnectionError, isRecord, messageOf, ProtocolError, TenonError } from "@tenon/core";
+import { unmetContract } from "../contract/refusals.ts";
 import { StreamEndedError } from "./transport.ts";
 import { unreadableReason } from "./unreadable.ts";
 
@@ -52,7 +53,8 @@ const UNTRUSTED = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-function* causes(error: unknown): Generator<object> {
+/** An error and everything underneath it. */
+export function* causes(error: unknown): Generator<object> {
   const queue = [error];
   for (let steps = 0; queue.length > 0 && steps < 20; steps++) {
     const next = queue.shift();
@@ -140,6 +142,8 @@ function refused(
   status = 200,
 ): Failure {
   const shown = message.length > MAX_SHOWN ? `${message.slice(0, MAX_SHOWN)}…` : message;
+  const unmet = unmetContract(server, what, shown, data);
+  if (unmet) return { error: unmet, ran: "no", dead: false };
   const error = new ProtocolError(`server "${server}" refused ${what}: ${shown} (JSON-RPC ${code})${hintFor(code)}`, {
     code: "rpc_error",
     server,

@@ -1,9 +1,11 @@
 import { existsSync } from "node:fs";
 import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
-import { ConnectionError } from "@tenon/core";
+import { ConnectionError, ContractError } from "@tenon/core";
 import { Refusal } from "../auth/refusal.ts";
 import type { AuthSession } from "../auth/types.ts";
-import type { ServerConfig } from "../types/servers.ts";
+import type { Asked } from "../contract/asked.ts";
+import { climbsAnew, isBelieved, openAsking, openStepwise, settleContract } from "../contract/negotiation.ts";
+import type { EndpointConfig } from "../types/servers.ts";
 import { Connection, type ConnectionHooks } from "./connection.ts";
 import { withSignal } from "./deadline.ts";
 import { classify, HANDSHAKE, refusalCode, unreachable } from "./failure.ts";
@@ -16,8 +18,15 @@ const NOT_STREAMABLE = new Set([400, 404, 405, 406, 415, 501]);
 /** How a connection may be opened: with the question for the newer revision, or without. */
 type Way = "auto" | "legacy" | "sse";
 
-/** Whether another revision is worth a try; never when the server is down or refused the credential. */
-function mayBeOtherEra(error: unknown, way: Way): boolean {
+/** What a contract that was not agreed on says about the server's revision: nothing where the server answered. */
+function bare(error: unknown): unknown {
+  return error instanceof ContractError ? error.cause : error;
+}
+
+/** Whether another revision is worth a try; never when the server is down or refused the credential or the contract. */
+function mayBeOtherEra(thrown: unknown, way: Way): boolean {
+  const error = bare(thrown);
+  if (thrown instanceof ContractError && error === undefined) return false;
   if (refusalCode(error)) return false;
   if (SdkHttpError.isInstance(error)) return error.status !== 401 && error.status !== 403;
   if (way !== "auto") return true;
@@ -26,12 +35,13 @@ function mayBeOtherEra(error: unknown, way: Way): boolean {
 }
 
 /** Whether the question for the newer revision found nobody to answer it: that says nothing about who will be there next time. */
-function nobodyAnswered(error: unknown): boolean {
+function nobodyAnswered(thrown: unknown): boolean {
+  const error = bare(thrown);
   if (SdkHttpError.isInstance(error)) return error.status >= 500;
   return SdkError.isInstance(error) && error.code === SdkErrorCode.EraNegotiationFailed;
 }
 
-function nextWay(error: unknown, config: ServerConfig, tried: readonly Way[]): Way | undefined {
+function nextWay(error: unknown, config: EndpointConfig, tried: readonly Way[]): Way | undefined {
   const last = tried.at(-1) ?? "auto";
   if (!mayBeOtherEra(error, last)) return undefined;
   const refused = SdkHttpError.isInstance(error) && NOT_STREAMABLE.has(error.status);
@@ -66,11 +76,12 @@ export interface Opened {
  * Opens a connection within the server's connect budget: the newer revision first, then, unless the server is down or
  * refuses the credential, the older one on a fresh transport (some old servers exit or stay silent when asked), then, for
  * a server that refuses Streamable HTTP, the transport before it.
- * @throws ConnectionError `unreachable`, AuthError
+ * Where a contract is wanted, it is agreed on with the first request.
+ * @throws ConnectionError `unreachable`, AuthError, ContractError
  */
 export async function openConnection(
   server: string,
-  config: ServerConfig,
+  config: EndpointConfig,
   hooks: ConnectionHooks,
   { known, signal, onClosing, identified }: OpenOptions,
 ): Promise<Opened> {
@@ -81,12 +92,12 @@ export async function openConnection(
   await Promise.resolve();
   let words = "";
   let ending: string | undefined;
-  const attempt = async (way: Way): Promise<Opened> => {
+  const openOne = async (way: Way, known: Verdict | undefined, asked: Asked | undefined): Promise<Opened> => {
     const identity = identified && { session: identified.session, principal: await identified.identify() };
     const left = Math.max(1, until - Date.now());
     let timer: NodeJS.Timeout | undefined;
     const sse = way === "sse";
-    const connection = new Connection(server, config, hooks, { sse, identity });
+    const connection = new Connection(server, config, hooks, { sse, identity, asked });
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(unreachable({ server, place }, `it did not answer within ${budget} ms`)), left);
     });
@@ -102,6 +113,28 @@ export async function openConnection(
       throw error;
     } finally {
       clearTimeout(timer);
+    }
+  };
+  const attempt = async (way: Way): Promise<Opened> => {
+    const remembered = way === "auto" && known?.kind === "modern" && (await isBelieved(server, config, known.discover));
+    if (way === "auto" && !remembered && climbsAnew(config)) {
+      const close = (connection: Connection) => onClosing(connection.close());
+      return openStepwise(
+        { server, config, hooks, until: () => until },
+        (asked) => openOne(way, undefined, asked),
+        close,
+      );
+    }
+    const opened = await (remembered
+      ? openOne(way, known, undefined)
+      : openAsking(config, (asked) => openOne(way, undefined, asked)));
+    try {
+      const settled = settleContract(server, opened.connection, hooks, remembered);
+      await withSignal(settled, signal, () => unreachable({ server, place }, "the client was closed"));
+      return opened;
+    } catch (error) {
+      onClosing(opened.connection.close());
+      throw error;
     }
   };
   const tried: Way[] = [];
@@ -128,7 +161,9 @@ export async function openConnection(
         continue;
       }
       // that the oldest transport is refused as well says less than why the newer one was
-      if (way !== "sse" || last === undefined) last = error;
+      const kept =
+        way === "sse" ? last !== undefined : last instanceof ContractError && !(error instanceof ContractError);
+      if (!kept) last = error;
       way = nextWay(error, config, tried);
     }
   }

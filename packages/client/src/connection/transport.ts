@@ -6,6 +6,7 @@ import type {
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
 import { isRecord, type TenonError } from "@tenon/core";
+import { type Asked, noteAnswer, noteThrown, withAsked } from "../contract/asked.ts";
 import { currentExchange, type Exchange, withExchange } from "./exchange.ts";
 
 /** The exchange over HTTP ended without an answer: an event stream that closed, or a 202. */
@@ -62,9 +63,12 @@ export class TapTransport implements Transport {
   onmessage: (<T extends JSONRPCMessage>(message: T, extra?: MessageExtraInfo) => void) | undefined = undefined;
   readonly #inner: Transport;
   readonly #pending = new Map<string | number, Pending>();
+  readonly #asked: Asked | undefined;
 
-  constructor(inner: Transport) {
+  /** @param asked what the request that opens the connection asks for */
+  constructor(inner: Transport, asked?: Asked) {
     this.#inner = inner;
+    this.#asked = asked;
     inner.onmessage = (message, extra) => this.onmessage?.(this.#receive(message), extra);
     inner.onerror = (error) => {
       const exchange = currentExchange();
@@ -100,7 +104,7 @@ export class TapTransport implements Transport {
   }
 
   async send(given: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
-    const message = asDeclared(given);
+    const message = withAsked(this.#asked, asDeclared(given));
     if (!("method" in message)) return this.#inner.send(message, options);
     if (!("id" in message)) {
       const exchange = this.#exchangeOf(message);
@@ -130,6 +134,7 @@ export class TapTransport implements Transport {
       if (!pending.answered) throw new StreamEndedError(exchange.unreadable);
     } catch (error) {
       forget();
+      noteThrown(this.#asked, message.method, error);
       throw error;
     }
   }
@@ -174,6 +179,7 @@ export class TapTransport implements Transport {
     if (!pending) return message;
     this.#pending.delete(message.id);
     pending.answered = true;
+    noteAnswer(this.#asked, pending.method, message);
     const { exchange, method } = pending;
     if (!exchange || exchange.rawMethod !== method || !("result" in message) || !isRecord(message.result))
       return message;
@@ -189,8 +195,8 @@ export class TapTransport implements Transport {
 export class ChildTapTransport extends TapTransport {
   readonly #child: { readonly pid: number | null; readonly stderr: unknown };
 
-  constructor(inner: Transport & { readonly pid: number | null; readonly stderr: unknown }) {
-    super(inner);
+  constructor(inner: Transport & { readonly pid: number | null; readonly stderr: unknown }, asked?: Asked) {
+    super(inner, asked);
     this.#child = inner;
   }
 

@@ -1,5 +1,6 @@
 import type { LoggingLevel } from "@modelcontextprotocol/client";
 import { callable, type OptionChecks } from "@tenon/core/internal";
+import type { ContractEvent } from "./contracts.ts";
 import type { ElicitationRequest } from "./questions.ts";
 import type { ServerInfo } from "./servers.ts";
 
@@ -52,6 +53,8 @@ export interface ClientEvents {
   onElicitation?: (request: ElicitationRequest, source: EventSource) => void;
   /** A server's connection changed. Default: a line on stderr when a list has to do without a server. */
   onServerState?: (info: ServerInfo) => void;
+  /** A context contract was, or was not, agreed on with a server: each step, and what came of it. */
+  onContract?: (event: ContractEvent) => void;
   /** An event handler threw; the call goes on. Default: a line on stderr. */
   onHandlerError?: (error: unknown) => void;
 }
@@ -63,5 +66,6 @@ export const EVENTS: OptionChecks<ClientEvents> = {
   onCatalogChanged: callable,
   onElicitation: callable,
   onServerState: callable,
+  onContract: callable,
   onHandlerError: callable,
 };

@@ -1,0 +1,55 @@
+import { ContractError, isRecord, type JsonObject, ProtocolError } from "@tenon/core";
+import { sendRequest, type WireContext } from "../call/wire.ts";
+import { cancelled, withSignal } from "../connection/deadline.ts";
+import type { ReadOptions } from "../types/calls.ts";
+import type { SessionContext } from "../types/contracts.ts";
+
+/**
+ * Asks a server for the last context that it accepted in a session.
+ * @param stop ends the request when the client is closed
+ * @throws ContractError `no_contract`, `undeclared_capability`; TenonError
+ */
+export async function contextOf(
+  context: WireContext,
+  sessionId: string,
+  options: ReadOptions,
+  stop: AbortSignal,
+): Promise<SessionContext> {
+  const { server, callId } = context;
+  const { name } = server;
+  const signal = options.signal ? AbortSignal.any([options.signal, stop]) : stop;
+  const ended = () => cancelled(name, "contexts/get", signal.reason, false);
+  const connection = await withSignal(server.connection(), signal, ended);
+  if (!connection.contract) {
+    throw new ContractError(`server "${name}" has no contract, so it keeps no contexts; contexts/get was not sent`, {
+      code: "no_contract",
+      server: name,
+      maybeExecuted: false,
+    });
+  }
+  const answer = await sendRequest(
+    context,
+    {
+      method: "contexts/get",
+      what: "contexts/get",
+      params: { session_id: sessionId },
+      headers: options.headers ?? {},
+      meta: options.meta ?? {},
+      signal,
+      source: Object.freeze({ server: name, callId }),
+    },
+    {},
+  );
+  const { context: found, expires_at: expiresAt } = answer as Record<string, unknown>; // an answer is an object
+  if (!isRecord(found) || (expiresAt !== undefined && typeof expiresAt !== "string")) {
+    throw new ProtocolError(
+      `server "${name}" answered contexts/get against the contract: it wants { context, expires_at }`,
+      {
+        code: "bad_answer",
+        server: name,
+        maybeExecuted: false,
+      },
+    );
+  }
+  return Object.freeze({ context: found as JsonObject, ...(expiresAt !== undefined && { expiresAt }) }); // it came as JSON
+}
