@@ -13,7 +13,7 @@ import { CODES } from "../src/doctor/codes.ts";
 import { examine, type Report } from "../src/doctor/doctor.ts";
 import { exitCodeOf, reportText } from "../src/doctor/report.ts";
 import { AUTH, type Case, CONTRACT, HTTP, NETWORK, PROCESS, PROTOCOL, TOOLS } from "./doctor-cases.ts";
-import { closeFixtures, KEY, ring } from "./doctor-fixtures.ts";
+import { closeFixtures, declared, KEY, ring } from "./doctor-fixtures.ts";
 import { tenon } from "./tenon.ts";
 
 /** Whatever a server does. */
@@ -171,6 +171,26 @@ describe.concurrent("tenon doctor", () => {
     ]);
     expect(code).toBe(9);
     await Promise.all([a.close(), b.close()]);
+  });
+  it("holds replicas of one server against each other, and takes keys and context from the configuration", async () => {
+    const capabilities = { tools: {}, extensions: { "dev.tenon/context": ring.sign(declared(["tools.list"])) } };
+    const [a, b, c] = await Promise.all(
+      [["echo"], ["echo"], ["echo", "new"]].map((tools) => stubHttp({ capabilities, tools })),
+    );
+    const contract = {
+      keys: writeContractKeys([KEY]),
+      context: { tenant: "acme" },
+      schema: { properties: { user_id: { type: "number" } } },
+    };
+    const file = join(folder, "replicas.json");
+    const kb = { replicas: [a?.url, b?.url, c?.url], contract };
+    writeFileSync(file, JSON.stringify({ mcpServers: { kb } }));
+    const { codes, report } = await doctor([file]);
+    const wrong = ["contract_conflict", "context_missing_field"];
+    expect(codes).toEqual([wrong, wrong, [...wrong, "replica_drift", "replica_drift"]]);
+    expect(report?.targets[2]?.findings.at(-1)?.evidence).toBe(`new only here`);
+    expect(report?.targets[0]?.facts.contract?.signature).toBe("right");
+    await Promise.all([a, b, c].map((stub) => stub?.close()));
   });
   it("takes token, keys and headers from where nobody sees them, and repeats none", async () => {
     const given: (string | undefined)[] = [];

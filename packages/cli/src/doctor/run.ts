@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { ServerConfig } from "@tenon/client";
 import { messageOf } from "@tenon/core";
-import { createKeyRing, readContractKeys } from "@tenon/core/contract";
+import { createKeyRing, plainSecretKey, readContractKeys } from "@tenon/core/contract";
 import { attempt, ExitError, usageError } from "../failure.ts";
 import { oneLine } from "../text.ts";
 import { examine, nameOf } from "./doctor.ts";
@@ -49,8 +49,11 @@ function headersOf({ header = [], tokenEnv }: DoctorFlags): Record<string, strin
 function keysOf({ contractKeysEnv }: DoctorFlags): Pick<ExamOptions, "keys" | "contractExpected"> {
   const text =
     contractKeysEnv === undefined ? process.env[DEFAULT_KEYS] : variable(contractKeysEnv, "--contract-keys-env");
-  if (text === undefined || text.trim() === "") return {};
+  const { MCP_SERVER_SECRET: plain } = process.env;
   try {
+    if (text === undefined || text.trim() === "") {
+      return plain ? { keys: createKeyRing([plainSecretKey(plain)], Date.now(), 1) } : {};
+    }
     return { keys: createKeyRing(readContractKeys(text)), contractExpected: contractKeysEnv !== undefined };
   } catch (error) {
     throw usageError(`${contractKeysEnv ?? DEFAULT_KEYS} cannot be used: ${messageOf(error)}`, "correct the variable");
@@ -83,7 +86,7 @@ function placesOf(name: string, config: ServerConfig): Target[] {
     const { replicas, ...common } = config;
     return replicas.map((replica) => {
       const { url, id = url } = typeof replica === "string" ? { url: replica } : replica;
-      return { name: `${name} ${id}`, configured: true, config: { ...common, url } };
+      return { name: `${name} ${id}`, configured: true, replicaOf: name, config: { ...common, url } };
     });
   }
   if (!("service" in config)) return [{ name, configured: true, config }];

@@ -52,23 +52,24 @@ function checkSchema(
   add(found, code, `${name}: ${side} ${describeFault(fault)}`);
 }
 
-function checkNames(found: Found, { name: target, configured }: Target, names: readonly string[]): void {
+function checkNames(found: Found, { name, replicaOf, configured }: Target, names: readonly string[]): void {
+  const target = replicaOf ?? name;
   const seen = new Set<string>();
-  for (const name of names) {
-    if (seen.has(name)) add(found, "tool_duplicate", name);
-    seen.add(name);
-    if (!NAME.test(name)) add(found, "tool_name", JSON.stringify(name.slice(0, 140)));
+  for (const tool of names) {
+    if (seen.has(tool)) add(found, "tool_duplicate", tool);
+    seen.add(tool);
+    if (!NAME.test(tool)) add(found, "tool_name", JSON.stringify(tool.slice(0, 140)));
   }
-  const unique = [...seen].filter((name) => NAME.test(name));
+  const unique = [...seen].filter((tool) => NAME.test(tool));
   const mapped = nameTools(
     unique.map((wireName) => ({ server: target, wireName })),
     configured ? "prefixed" : "plain",
     [target],
   );
   const before = configured ? `mcp_${target}_` : "";
-  for (const [index, name] of unique.entries()) {
+  for (const [index, tool] of unique.entries()) {
     const seenAs = mapped[index];
-    if (seenAs !== before + name) add(found, "tool_name_mapped", `${name} as ${seenAs}`);
+    if (seenAs !== before + tool) add(found, "tool_name_mapped", `${tool} as ${seenAs}`);
   }
 }
 
