@@ -121,7 +121,7 @@ describe("a server that is often late with its answer", () => {
       else expect(error).toMatchObject({ code: "negotiation", retryable: true, data: { steps: event?.steps } });
     }
     expect(failed.every(({ error }) => error instanceof ContractError)).toBe(true);
-  }, 60_000);
+  }, 150_000);
 
   it("is never used without a signature by a client that has keys, whatever is late", async () => {
     const key = newContractKey({ kid: "k", alg: "HS256" });
