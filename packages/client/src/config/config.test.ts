@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
+import { newContractKey, writeContractKeys } from "@tenon/core/contract";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../client.ts";
@@ -16,7 +17,14 @@ const one = async (entry: unknown, options: ParseOptions = {}) =>
   (await parse(JSON.stringify({ mcpServers: { x: entry } }), options)).servers.x;
 
 /** Files people have, with what they mean here. */
+const KEYS = writeContractKeys([newContractKey({ kid: "k", alg: "HS256" })]);
 const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOptions][] = [
+  [
+    "a contract whose keys are in the environment",
+    '{ "mcpServers": { "kb": { "url": "https://a.b/mcp", "contract": { "keys": "${KEYS}", "context": { "user_id": "ann" } } } } }',
+    { kb: { url: "https://a.b/mcp", contract: { keys: KEYS, context: { user_id: "ann" } } } },
+    { env: { KEYS } },
+  ],
   [
     "Claude Desktop",
     `{ "mcpServers": { "filesystem": { "command": "npx", "args": ["-y", "server-filesystem", "/tmp"], "env": { "A": "1" } } },
