@@ -178,7 +178,7 @@ export async function sendRequest(
   carried: Carried,
   { before, safe = () => true, elsewhere = safe, lacks, inTurn = false, mayRepeat, via = {} }: Sending = {},
 ): Promise<WireAnswer> {
-  const { server, route = {} } = context;
+  const { server, route = {}, contextFields } = context;
   const { method, signal, what, headers, meta, tool } = request;
   const again = mayRepeat ?? repeatsOf(request.source, server.repeats);
   let sent = false;
@@ -191,7 +191,7 @@ export async function sendRequest(
   const run = async () => {
     spent = (await before?.()) ?? 0;
     const how = { safe: safe(), elsewhere: elsewhere(), mayRepeat: again, lacks, inTurn, via, route, signal };
-    return server.send({ method, what, tool, headers, meta, ...how }, attempt);
+    return server.send({ method, what, tool, headers, meta, contextFields, ...how }, attempt);
   };
   // the signal must also end the wait for a connection
   const asked = run().catch((error: unknown) => {

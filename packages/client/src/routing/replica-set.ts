@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ConfigError, messageOf, TenonError } from "@tenon/core";
+import { ConfigError, ContractError, messageOf, TenonError } from "@tenon/core";
 import { gauge } from "@tenon/core/internal";
 import type { AuthSession } from "../auth/types.ts";
 import { inTurns } from "../call/resources.ts";
@@ -54,8 +54,13 @@ interface Search {
   readonly failures: Failed[];
 }
 
+/** What is wrong with a context, or how it is made, is wrong everywhere. */
+const ABOUT_CONTEXT = new Set(["missing_context_field", "invalid_context_value", "context_failed"]);
+
 /** Whether another replica may do better: what this one refused, or who asked, says the same everywhere. */
 function mayDoBetter(error: TenonError): boolean {
+  // nobody vouches for this one, it was late, or its contract allows less
+  if (error instanceof ContractError) return error.maybeExecuted === false && !ABOUT_CONTEXT.has(error.code);
   return isSick(error) || error.code === "session_lost" || error.code === "http_error" || error.code === "redirected";
 }
 
@@ -286,7 +291,7 @@ export class ReplicaSet implements Endpoint {
   /** Why no replica is left. */
   #given({ what }: Sent, { order, need, failures }: Search, ran: boolean): TenonError {
     const [first] = failures;
-    if (first && failures.every(({ lacks }) => lacks)) return first.error;
+    if (first && failures.every(({ lacks, error }) => lacks || error instanceof ContractError)) return first.error;
     if (first && order.length === 1) return first.error;
     const blocked = [...new Set(order)].flatMap((replica) => {
       const reason = replica.refusal(need);
