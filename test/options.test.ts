@@ -109,6 +109,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client ClientOptions": client,
   "@tenon/client FollowOptions": (given) => one({ transport }).callTool("s", "t", {}, { task: given }),
   "@tenon/client Grants": (given) => one({ transport, grants: given }),
+  "@tenon/client EndpointConfig": one,
   "@tenon/client HttpServerConfig": (given: object) => one({ url: "http://127.0.0.1:9/mcp", ...given }),
   "@tenon/client Mount": (given) =>
     one({ command: "x", sandbox: { container: "docker", image: "i", mounts: [given] } }),
