@@ -109,7 +109,6 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client ClientOptions": client,
   "@tenon/client FollowOptions": (given) => one({ transport }).callTool("s", "t", {}, { task: given }),
   "@tenon/client Grants": (given) => one({ transport, grants: given }),
-  "@tenon/client EndpointConfig": one,
   "@tenon/client HttpServerConfig": (given: object) => one({ url: "http://127.0.0.1:9/mcp", ...given }),
   "@tenon/client Mount": (given) =>
     one({ command: "x", sandbox: { container: "docker", image: "i", mounts: [given] } }),
@@ -177,6 +176,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
 const OPEN = new Set([
   "@tenon/core TenonErrorOptions", // the constructor of an error must not fail
   "@tenon/server FetchOptions", // frameworks call `fetch` with arguments of their own behind the request
+  "@tenon/client EndpointConfig", // a part of ServerConfig, which is what is taken
   "@tenon/client/config Config", // a result
 ]);
 
