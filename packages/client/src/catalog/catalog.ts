@@ -258,7 +258,8 @@ export class ToolList {
       const { items, freshness } =
         capability && allowed
           ? await fetchAll(connection, "tools/list")
-          : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
+          : // a contract is renewed, and may then allow more
+            { items: [], freshness: allowed ? { ttlMs: MAX_TTL_MS } : {} };
       arrived();
       if (generation !== this.#generation) throw new IdentityChanged(this.#server.name);
       this.#connection = connection;

@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
+import { newContractKey, writeContractKeys } from "@tenon/core/contract";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../client.ts";
@@ -16,7 +17,14 @@ const one = async (entry: unknown, options: ParseOptions = {}) =>
   (await parse(JSON.stringify({ mcpServers: { x: entry } }), options)).servers.x;
 
 /** Files people have, with what they mean here. */
+const KEYS = writeContractKeys([newContractKey({ kid: "k", alg: "HS256" })]);
 const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOptions][] = [
+  [
+    "a contract whose keys are in the environment",
+    '{ "mcpServers": { "kb": { "url": "https://a.b/mcp", "contract": { "keys": "${KEYS}", "context": { "user_id": "ann" } } } } }',
+    { kb: { url: "https://a.b/mcp", contract: { keys: KEYS, context: { user_id: "ann" } } } },
+    { env: { KEYS } },
+  ],
   [
     "Claude Desktop",
     `{ "mcpServers": { "filesystem": { "command": "npx", "args": ["-y", "server-filesystem", "/tmp"], "env": { "A": "1" } } },
@@ -48,6 +56,23 @@ const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOpt
       fs: { command: "node", args: ["project"] },
     },
     { input: () => "typed" },
+  ],
+  [
+    "servers that run several times",
+    `{ "routing": { "breaker": { "failures": 20, "rate": { "threshold": 0.5 } }, "prewarm": true },
+       "registry": { "type": "consul", "url": "http://127.0.0.1:8500", "token": "\${TOKEN}" },
+       "mcpServers": {
+         "kb": { "replicas": ["https://a.example/mcp", { "url": "https://b.example/mcp", "id": "b", "capabilities": ["tools.execute"] }],
+                 "resource": "https://kb.example/mcp", "breaker": false },
+         "orders": { "type": "http", "service": "orders", "origins": ["https://*.orders.example"], "headers": { "X-Key": "\${TOKEN}" } } } }`,
+    {
+      kb: {
+        replicas: ["https://a.example/mcp", { url: "https://b.example/mcp", id: "b", capabilities: ["tools.execute"] }],
+        resource: "https://kb.example/mcp",
+        breaker: false,
+      },
+      orders: { service: "orders", origins: ["https://*.orders.example"], headers: { "X-Key": "secret" } },
+    },
   ],
   ["VS Code's settings", `{ "mcp": { "servers": { "a": { "command": "node" } } } }`, { a: { command: "node" } }],
   [
@@ -210,6 +235,25 @@ const WRONG: [text: string, message: string, schemaKnows?: false][] = [
   [
     '{\n "mcpServers": {\n  "a": {\n   "comand": "x" } } }',
     '/project/mcp.json:4: mcpServers.a.comand is no known key; did you mean "command"?',
+  ],
+  [
+    '{ "registry": { "type": "consl", "url": "http://a" }, "mcpServers": {} }',
+    'registry.type is "consl"; did you mean "consul"?',
+  ],
+  [
+    '{ "registry": {\n "type": "consul", "urll": "http://a" }, "mcpServers": {} }',
+    '/project/mcp.json:1: registry: consulRegistry(options) has no option "urll"; did you mean "url"?',
+  ],
+  ['{ "registry": { "type": "file", "path": "" }, "mcpServers": {} }', "registry: path must be a text"],
+  [
+    '{ "routing": { "prewarn": true }, "mcpServers": {} }',
+    'routing: routing has no option "prewarn"; did you mean "prewarm"?',
+  ],
+  ['{ "mcpServers": { "a": { "replicas": [] } } }', "mcpServers.a.replicas must be a list of at least one address"],
+  [
+    '{ "mcpServers": { "a": { "service": "a", "headers": { "X-Key": "1" } } } }',
+    "has headers, which would be sent to whatever address the registry names",
+    false,
   ],
   ['{ "mcpservers": {} }', 'mcpservers is no known key; did you mean "mcpServers"?'],
   ['{ "mcpServers": { "a": { "url": "https://example.com", "headrs": {} } } }', 'did you mean "headers"?'],
