@@ -1,13 +1,13 @@
-import type { TenonError } from "@tenon/core";
-import { isRecord, keepNewest } from "@tenon/core";
+import { ContractError, isRecord, keepNewest, type TenonError } from "@tenon/core";
 import type { Connection } from "../connection/connection.ts";
 import { shownAddress } from "../connection/place.ts";
 import type { Server } from "../connection/server.ts";
 import { backoff } from "../connection/time.ts";
-import { isOutOfContract } from "../contract/keeping.ts";
+import { driftOf } from "../contract/accepted.ts";
+import type { ContractDrift } from "../types/contracts.ts";
 import type { BreakerState, ReplicaInfo } from "../types/routing.ts";
 import type { Breaker } from "./breaker.ts";
-import { missingOn, missingWord } from "./needs.ts";
+import { isCapability, missingOn, missingWord } from "./needs.ts";
 
 /** Bounds of the time a replica that could not be reached is tried last, in milliseconds. */
 const REST = { firstMs: 500, mostMs: 15_000 };
@@ -115,7 +115,8 @@ export class Replica {
   /** Notes an error of a request. */
   failed(error: TenonError): void {
     const { code, data } = error;
-    if (code === "unreachable" || isOutOfContract(error)) this.#rest(this.#rests.next());
+    const refused = error instanceof ContractError && code !== "undeclared_capability"; // that one, its connection says
+    if (code === "unreachable" || refused) this.#rest(this.#rests.next());
     const wait = code === "http_error" && isRecord(data) ? data.retryAfterMs : undefined;
     if (typeof wait === "number") this.#rest(Math.min(wait, MAX_BUSY_MS));
   }
@@ -134,7 +135,9 @@ export class Replica {
   }
 
   get info(): ReplicaInfo {
-    const { health, contract, era, revision, implementation, error } = this.server.info;
+    const { health, era, revision, implementation, error, capabilities: announced, contract } = this.server.info;
+    const capabilities = this.declared ?? announced;
+    const drift = contract?.drift ?? (announced && this.declared && this.#driftFrom(announced));
     const retryAt = this.breaker?.retryAt;
     return Object.freeze({
       id: this.id,
@@ -143,14 +146,20 @@ export class Replica {
       ...(this.breaker && { breaker: this.breaker.state }),
       ...(retryAt !== undefined && { retryAt: new Date(retryAt).toISOString() }),
       ...(this.leaving && { leaving: true as const }),
-      ...(this.declared && { capabilities: this.declared }),
-      ...(contract && { contract }),
+      ...(capabilities && { capabilities }),
+      ...(drift && { drift }),
       ...(era && { era }),
       ...(revision !== undefined && { revision }),
       ...(implementation && { implementation }),
       ...(error && { error }),
       requests: this.#requests,
     });
+  }
+
+  /** What its configuration or registry says against what it announces, in words that both use. */
+  #driftFrom(announced: readonly string[]): ContractDrift | undefined {
+    const words = (this.declared ?? []).filter(isCapability);
+    return words.length === 0 ? undefined : driftOf(new Set(words), announced);
   }
 
   #rest(ms: number): void {
