@@ -27,6 +27,7 @@ import { app } from "@tenon/server/apps";
 import { introspection, jwt } from "@tenon/server/auth";
 import { signToken } from "@tenon/server/development";
 import { cache, log, matchCaller, rateLimit } from "@tenon/server/middleware";
+import { consul } from "@tenon/server/register";
 import { skills } from "@tenon/server/skills";
 import { connect } from "@tenon/server/testing";
 import { openMemory } from "@tenon/store";
@@ -98,6 +99,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/server/middleware RateLimitOptions": rateLimit,
   "@tenon/server/testing CallOptions": async (given) => (await connect(server())).callTool("t", {}, given),
   "@tenon/server/testing ConnectOptions": (given) => connect(server(), given),
+  "@tenon/server/register ConsulOptions": consul,
   "@tenon/server/skills SkillsOptions": (given) => skills("nowhere", given),
   "@tenon/server/apps AppOptions": (given) => app(server(), given),
   "@tenon/server/apps AppToolOptions": (given) => app(server(), { uri: "ui://a", html: "" }).tool("t", given, () => ""),
@@ -108,6 +110,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client CallOptions": (given) => one({ transport }).callTool("s", "t", {}, given),
   "@tenon/client ClientEvents": (given) => client({ events: given }),
   "@tenon/client ClientOptions": client,
+  "@tenon/client EndpointConfig": one,
   "@tenon/client FollowOptions": (given) => one({ transport }).callTool("s", "t", {}, { task: given }),
   "@tenon/client Grants": (given) => one({ transport, grants: given }),
   "@tenon/client HttpServerConfig": (given: object) => one({ url: "http://127.0.0.1:9/mcp", ...given }),
@@ -187,6 +190,7 @@ const OPEN = new Set([
 
 /** What is taken in the same place, and documented in another. */
 const ALSO: Readonly<Record<string, readonly string[]>> = {
+  "@tenon/client EndpointConfig": ["replicas", "service", "origins", "resource"], // of ServerConfig
   "@tenon/server ToolOptions": ["worker"], // of WorkerToolOptions
 };
 
