@@ -13,7 +13,8 @@ const EXIT = {
 /** A failure in the three lines a person reads. */
 export interface Explanation {
   readonly what: string;
-  readonly why: string;
+  /** One line, or several where several things are wrong. */
+  readonly why: string | readonly string[];
   readonly todo: string;
 }
 
@@ -21,8 +22,17 @@ export interface Explanation {
 export class CommandError extends TenonError {
   readonly explanation: Explanation;
   constructor(explanation: Explanation, options: { code: string; cause?: unknown }) {
-    super(`${explanation.what}: ${explanation.why}; ${explanation.todo}`, options);
+    super(`${explanation.what}: ${[explanation.why].flat().join("; ")}; ${explanation.todo}`, options);
     this.explanation = explanation;
+  }
+}
+
+/** A command said all there is to say, and ends with a code of its own. */
+export class ExitError extends TenonError {
+  readonly exitCode: number;
+  constructor(exitCode: number) {
+    super(`ended with ${exitCode}`, { code: "exit" });
+    this.exitCode = exitCode;
   }
 }
 
@@ -85,6 +95,7 @@ export function describeFailure(
   command: string,
   verbose: boolean,
 ): { readonly text: string; readonly exitCode: number } {
+  if (error instanceof ExitError) return { text: "", exitCode: error.exitCode };
   // help and version end as errors too
   if (error instanceof CommanderError && error.exitCode === 0) return { text: "", exitCode: EXIT.ok };
   if (error instanceof CommanderError && error.code === "commander.help") return { text: "", exitCode: EXIT.usage };
@@ -96,7 +107,7 @@ export function describeFailure(
         : { what: "it failed", why: `unexpected error: ${messageOf(error)}`, todo: "run it again with --verbose" };
   const lines = [
     `${command}: ${explanation.what}`,
-    `  why: ${explanation.why}`,
+    ...[explanation.why].flat().map((line, at) => `  ${at === 0 ? "why:" : "    "} ${line}`),
     `  do:  ${explanation.todo}`,
     ...(verbose ? causes(error) : []),
   ];

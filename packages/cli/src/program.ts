@@ -4,7 +4,9 @@ import { didYouMean } from "@tenon/core/internal";
 import { Command, CommanderError } from "commander";
 import { addAudit } from "./commands/audit.ts";
 import { addAuthServer } from "./commands/auth-server.ts";
+import { addDoctor } from "./commands/doctor.ts";
 import { addKeys } from "./commands/keys.ts";
+import { addServe } from "./commands/serve.ts";
 import { addTasks } from "./commands/tasks.ts";
 import { addToken } from "./commands/token.ts";
 import { addWorker } from "./commands/worker.ts";
@@ -12,10 +14,12 @@ import { describeFailure, usageError } from "./failure.ts";
 
 const MORE = `
 Begin with:
+  tenon serve          functions and a file become a server: --config tenon.yaml
   tenon auth-server    people sign in to your server at http://127.0.0.1:8000/mcp
   tenon keys new       a key, and tokens signed with it: no person is asked
+  tenon doctor <url>   why a server cannot be reached or used
 
-Exit codes: 0 done, 1 failed, 2 the command line is wrong.
+Exit codes: 0 done, 1 failed, 2 the command line is wrong; tenon doctor has more.
 Errors are three lines on stderr: what, why, what to do.`;
 
 function versionOf(): string {
@@ -39,9 +43,11 @@ function createProgram(): Command {
   addKeys(program);
   addToken(program);
   addAuthServer(program);
+  addServe(program);
   addWorker(program);
   addTasks(program);
   addAudit(program);
+  addDoctor(program);
   return program;
 }
 

@@ -14,7 +14,7 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-interface Where {
+export interface Where {
   /** Current directory of the command; the default data directory lies in it. */
   readonly cwd: string;
   readonly env?: Record<string, string>;
@@ -44,39 +44,55 @@ export async function tenon(args: readonly string[], where: Where): Promise<Outc
   return { code, stdout, stderr };
 }
 
-export interface RunningServer {
-  readonly issuer: string;
+/** A command that runs until it is stopped. */
+export interface Running {
+  /** The line of JSON it prints when it is ready. */
+  readonly ready: Record<string, unknown>;
+  readonly pid: number;
   /** What the process has printed so far. */
   readonly output: { stdout: string; stderr: string };
+  /** When it ends by itself, its exit code. */
+  readonly ended: Promise<number | null>;
   /** Sends a signal and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `tenon auth-server` on a free port and waits until it listens. */
-export async function authServer(args: readonly string[], where: Where): Promise<RunningServer> {
-  const child = start(["auth-server", "--port", "0", "--json", ...args], where);
+/** Starts a command with `--json` and waits until it is ready. */
+export async function running(args: readonly string[], where: Where): Promise<Running> {
+  const child = start([...args, "--json"], where);
   const output = { stdout: "", stderr: "" };
-  const ended = once(child, "close");
+  const ended = once(child, "close").then(([code]) => code as number | null);
   child.stderr.on("data", (part) => {
     output.stderr += part;
   });
-  const issuer = await new Promise<string>((resolve, reject) => {
+  const ready = await new Promise<Record<string, unknown>>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no start: ${output.stderr}`)), START_MS);
     child.stdout.on("data", (part) => {
       output.stdout += part;
       if (!output.stdout.includes("\n")) return;
       clearTimeout(timer);
-      resolve(JSON.parse(output.stdout).issuer);
+      resolve(JSON.parse(output.stdout));
     });
     void ended.then(() => reject(new Error(`ended: ${output.stderr}`)));
   });
   return {
-    issuer,
+    ready,
+    pid: child.pid ?? 0,
     output,
-    async stop(signal = "SIGTERM") {
+    ended,
+    stop(signal = "SIGTERM") {
       child.kill(signal);
-      const [code] = await ended;
-      return code;
+      return ended;
     },
   };
+}
+
+export interface RunningServer extends Running {
+  readonly issuer: string;
+}
+
+/** Starts `tenon auth-server` on a free port and waits until it listens. */
+export async function authServer(args: readonly string[], where: Where): Promise<RunningServer> {
+  const server = await running(["auth-server", "--port", "0", ...args], where);
+  return { ...server, issuer: String(server.ready.issuer) };
 }

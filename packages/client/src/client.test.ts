@@ -27,7 +27,7 @@ describe("createClient", () => {
     [{ servers: {}, events: { onProgres: 1 } }, 'did you mean "onProgress"?'],
     [{ servers: { s: { url, header: {} } } }, 'servers.s has no option "header"; did you mean "headers"?'],
     [{ servers: { s: { comand: "x" } } }, 'did you mean "command"?'],
-    [{ servers: { s: { url, command: "x" } } }, "exactly one of url, command and transport"],
+    [{ servers: { s: { url, command: "x" } } }, "exactly one of url, replicas, service, command and transport"],
     [{ servers: { s: { url: "127.0.0.1" } } }, "http or https address"],
     [{ servers: { s: { url, headers: { a: 1 } } } }, "servers.s.headers.a must be a text"],
     [{ servers: { s: {} } }, "got none"],

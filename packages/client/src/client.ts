@@ -23,8 +23,8 @@ import { ToolList } from "./catalog/catalog.ts";
 import { mergeTools } from "./catalog/names.ts";
 import { refuseNoObject } from "./catalog/tool-checks.ts";
 import { cancelled, withSignal } from "./connection/deadline.ts";
+import type { Endpoint } from "./connection/endpoint.ts";
 import { Pools } from "./connection/pool.ts";
-import { Server } from "./connection/server.ts";
 import { bounded } from "./connection/time.ts";
 import { configuredContext } from "./contract/accepted.ts";
 import { contextOf } from "./contract/session-context.ts";
@@ -41,6 +41,7 @@ import {
 } from "./options.ts";
 import { createPeerAnswers, type PeerAnswers } from "./question/peer-requests.ts";
 import { Visits } from "./question/url-refusals.ts";
+import { endpointOf } from "./routing/endpoint-of.ts";
 import { createClientTasks } from "./task/client-tasks.ts";
 import { Gate, pinOptions } from "./trust/gate.ts";
 import { grantedResources } from "./trust/grants.ts";
@@ -68,7 +69,7 @@ const INTERCEPTORS_MS = 600_000;
 
 /** What the client keeps per server. */
 interface Entry {
-  readonly server: Server;
+  readonly server: Endpoint;
   readonly tools: ToolList;
   readonly cache: AnswerCache;
 }
@@ -120,7 +121,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     });
     for (const [name, config] of Object.entries(options.servers)) {
       const onState = (info: ServerInfo) => this.#emit(this.#events.onServerState, info);
-      const server = new Server(name, withRoom(config, options.maxResultBytes), hooks, onState);
+      const server = endpointOf(name, withRoom(config, options.maxResultBytes), { hooks, onState, ...options });
       const tools = new ToolList(server, this.#gate);
       server.onIdentity = () => {
         tools.reset();
@@ -188,7 +189,8 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const { driver } = options;
     const follow = { ...this.#options.task, ...options.task };
     const own = { tools: entry.tools, gate: this.#gate, driver, given: args, follow, starts };
-    const context = { ...this.#context(entry, options), ...own };
+    const route = { threadId: options.runtime?.threadId };
+    const context = { ...this.#context(entry, options), ...own, route };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
@@ -227,7 +229,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   /** Who a call is made for: to be told by a function or a store of the program, which may never answer. */
-  async #asked(server: Server, tool: string, { signal, timeoutMs }: CallOptions<Runtime>): Promise<string> {
+  async #asked(server: Endpoint, tool: string, { signal, timeoutMs }: CallOptions<Runtime>): Promise<string> {
     const what = `tools/call ${tool}`;
     const ends = [this.#abort.signal, ...(signal ? [signal] : [])];
     let told: Promise<string | undefined> = server.identify();

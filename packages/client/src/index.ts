@@ -45,9 +45,22 @@ export type {
   SamplingRequest,
 } from "./types/questions.ts";
 export type {
+  BreakerOptions,
+  BreakerRate,
+  BreakerState,
+  RegistryInfo,
+  ReplicaConfig,
+  ReplicaInfo,
+  RoutedRequest,
+  RoutingOptions,
+} from "./types/routing.ts";
+export type {
+  EndpointConfig,
   HttpServerConfig,
+  ReplicasServerConfig,
   ServerConfig,
   ServerInfo,
+  ServiceServerConfig,
   StdioServerConfig,
   TransportServerConfig,
 } from "./types/servers.ts";

@@ -20,12 +20,28 @@ import { checkSandbox } from "./connection/launch.ts";
 import { checkContract } from "./contract/options.ts";
 import { expectList, expectText } from "./expect.ts";
 import { factoryOf } from "./interceptors/general.ts";
+import {
+  checkBreaker,
+  checkCredentials,
+  checkOrigins,
+  checkRegistry,
+  checkReplicas,
+  checkRouting,
+  checkService,
+} from "./routing/options.ts";
 import { pinOptions } from "./trust/gate.ts";
 import { checkTrust } from "./trust/options.ts";
 import type { CallOptions, ReadOptions } from "./types/calls.ts";
 import type { ClientOptions } from "./types/client.ts";
 import { EVENTS } from "./types/events.ts";
-import type { HttpServerConfig, ServerConfig, StdioServerConfig, TransportServerConfig } from "./types/servers.ts";
+import type {
+  HttpServerConfig,
+  ReplicasServerConfig,
+  ServerConfig,
+  ServiceServerConfig,
+  StdioServerConfig,
+  TransportServerConfig,
+} from "./types/servers.ts";
 import type { FollowOptions, ResumeOptions, StartOptions, TaskRequestOptions } from "./types/tasks.ts";
 
 /** The options of a server that are the same whatever it is reached by. */
@@ -77,7 +93,10 @@ function checkAuthorities(ca: unknown, where: string): void {
   );
 }
 
-function checkAuth({ auth, headers, url, socketPath }: HttpServerConfig, where: string): void {
+type OverHttp = HttpServerConfig | ReplicasServerConfig | ServiceServerConfig;
+
+function checkAuth(config: OverHttp, where: string): void {
+  const { auth, headers } = config;
   if (auth === undefined) return;
   if (!isRecord(auth) || typeof auth.open !== "function") {
     wrong(`${where}.auth must be made by a function of @tenon/client/auth, such as bearer(token) or oauth()`);
@@ -85,23 +104,37 @@ function checkAuth({ auth, headers, url, socketPath }: HttpServerConfig, where: 
   if (Object.keys(headers ?? {}).some((name) => name.toLowerCase() === "authorization")) {
     wrong(`${where} has auth and an Authorization header; give one of the two`);
   }
-  const { protocol, hostname } = new URL(url);
-  if (protocol === "http:" && !isLoopback(hostname) && socketPath === undefined) {
+  if (!("url" in config)) return;
+  const { protocol, hostname } = new URL(config.url);
+  if (protocol === "http:" && !isLoopback(hostname) && config.socketPath === undefined) {
     wrong(`${where}.auth would send a token unencrypted to ${hostname}; use https, or a tunnel to this machine`);
   }
 }
 
+/** The options of a server over HTTP, wherever it is. */
+const OVER_HTTP = {
+  headers: checkTexts,
+  auth: anything, // with the address, below
+  ca: checkAuthorities,
+  maxResponseBytes: positive("bytes"),
+  breaker: checkBreaker,
+  ...COMMON,
+} as const;
+
 /** The options a configured server may have and what they may be, by what it is reached by. */
 export const SERVER_OPTIONS = {
-  url: {
-    url: checkUrl,
-    headers: checkTexts,
-    auth: anything, // with the address, below
-    socketPath: text,
-    ca: checkAuthorities,
-    maxResponseBytes: positive("bytes"),
-    ...COMMON,
-  } satisfies OptionChecks<HttpServerConfig>,
+  url: { url: checkUrl, socketPath: text, ...OVER_HTTP } satisfies OptionChecks<HttpServerConfig>,
+  replicas: {
+    replicas: checkReplicas(checkUrl),
+    resource: checkUrl,
+    ...OVER_HTTP,
+  } satisfies OptionChecks<ReplicasServerConfig>,
+  service: {
+    service: checkService,
+    origins: checkOrigins,
+    resource: checkUrl,
+    ...OVER_HTTP,
+  } satisfies OptionChecks<ServiceServerConfig>,
   command: {
     command: filled,
     args: texts,
@@ -119,7 +152,7 @@ export const SERVER_OPTIONS = {
 /** Refuses a server's configuration that `createClient` would not understand. @throws ConfigError */
 export function checkServer(value: unknown, where: string): asserts value is ServerConfig {
   const config = value as ServerConfig; // what it is, is checked here
-  if (!isRecord(config)) wrong(`${where} must be an object with url, command or transport`);
+  if (!isRecord(config)) wrong(`${where} must be an object with url, replicas, service, command or transport`);
   const given: Readonly<Record<string, unknown>> = { ...config };
   const all = Object.keys(SERVER_OPTIONS) as (keyof typeof SERVER_OPTIONS)[]; // its own keys
   const kinds = all.filter((kind) => kind in config);
@@ -127,7 +160,9 @@ export function checkServer(value: unknown, where: string): asserts value is Ser
   // a misspelt key is the likelier reason for a missing kind
   if (!kind) checkOptions(config, [...new Set(Object.values(SERVER_OPTIONS).flatMap(Object.keys))], where);
   if (!kind || kinds.length > 1) {
-    wrong(`${where} must have exactly one of url, command and transport, got ${kinds.join(" and ") || "none"}`);
+    wrong(
+      `${where} must have exactly one of url, replicas, service, command and transport, got ${kinds.join(" and ") || "none"}`,
+    );
   }
   const checks: Readonly<Record<string, OptionCheck>> = SERVER_OPTIONS[kind];
   checkOptions(config, checks, where);
@@ -135,7 +170,10 @@ export function checkServer(value: unknown, where: string): asserts value is Ser
   if (given[kind] === undefined) checks[kind]?.(undefined, `${where}.${kind}`);
   checkTrust(config, where);
   checkSelection(config, where);
-  if ("url" in config) checkAuth(config as HttpServerConfig, where); // it has a url
+  if ("url" in config || "replicas" in config || "service" in config) {
+    checkAuth(config as OverHttp, where); // that is what these have
+    checkCredentials(config as OverHttp, where);
+  }
   if ("command" in config && config.pool !== undefined && config.concurrency !== undefined) {
     wrong(`${where} has pool and concurrency; a process of a pool has one call at a time, so give one of the two`);
   }
@@ -201,6 +239,8 @@ const CLIENT_OPTIONS: OptionChecks<ClientOptions> = {
   toolErrors: oneOf(...CHOICES.toolErrors),
   logLevel: oneOf(...CHOICES.logLevel),
   maxResultBytes: positive("bytes"),
+  routing: checkRouting,
+  registry: checkRegistry,
   telemetry: checkTelemetry,
   task: checkFollow,
   pin: (pin) => void pinOptions(pin as ClientOptions["pin"]), // it refuses what is none
@@ -214,10 +254,18 @@ const CLIENT_OPTIONS: OptionChecks<ClientOptions> = {
  * Refuses what `createClient` would not understand.
  * @throws ConfigError `unknown_option` with "did you mean", or `invalid_option`
  */
-export function checkClientOptions<Options extends object>(options: Options & Pick<ClientOptions, "servers">): void {
+export function checkClientOptions<Options extends object>(
+  options: Options & Pick<ClientOptions, "servers" | "registry">,
+): void {
   const where = "createClient(options)";
   checkOptions(options, CLIENT_OPTIONS, where);
   if (options.servers === undefined) wrong(`${where}.servers must be an object of server configurations`);
+  const service = Object.entries(options.servers).find(([, config]) => "service" in config)?.[0];
+  if (service !== undefined && options.registry === undefined) {
+    wrong(
+      `servers.${service} has a service; give createClient a registry of @tenon/client/registry that knows where it is`,
+    );
+  }
 }
 
 const READ_OPTIONS: OptionChecks<ReadOptions> = {

@@ -153,7 +153,11 @@ describe.each(STUBS)("a server with a contract (%s)", (_, stub) => {
     expect(told).toMatchObject([
       {
         accepted: "0.4.1",
-        steps: [{ step: "0.4.2" }, { step: "0.4.2 without expires_at" }, { step: "0.4.1", outcome: "accepted" }],
+        steps: [
+          { step: "0.4.2", outcome: "refused" },
+          { step: "0.4.2 without expires_at" },
+          { step: "0.4.1", outcome: "accepted" },
+        ],
       },
     ]);
     expect(client.servers()).toMatchObject([{ contract: { version: "0.4.1", signed: false } }]);

@@ -10,6 +10,7 @@ import {
   type OptionChecks,
   oneOf,
   positive,
+  refuseOption,
   text,
   zeroOrMore,
 } from "@tenon/core/internal";
@@ -124,6 +125,18 @@ const stores: OptionCheck = (store) => {
   );
 };
 
+/** What stands for an origin must be one, as browsers write it; whatever holds no `://` is a host name. */
+const pages: OptionCheck = (given, where) => {
+  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const wrong = list.find((one) => {
+    if (typeof one !== "string") return true;
+    return one.includes("://") && !(URL.canParse(one) && new URL(one).origin === one.toLowerCase());
+  });
+  if (Array.isArray(given) && wrong === undefined) return;
+  const shown = JSON.stringify(wrong ?? given);
+  refuseOption(`${where} must be a list of origins ("https://desk.example") and host names, got ${shown}`);
+};
+
 /** A table of its own for options that are an object. */
 const within =
   <Options>(checks: OptionChecks<Options>, where: string): OptionCheck =>
@@ -154,7 +167,7 @@ const OPTIONS: OptionChecks<ServerOptions> = {
   http: within<HttpOptions>(
     {
       allowedHosts: anything,
-      allowedOrigins: anything,
+      allowedOrigins: pages,
       trustedProxies: anything,
       maxBodyBytes: positive("bytes"),
       requestTimeoutMs: milliseconds,

@@ -65,3 +65,30 @@ describe("nobody else gets CORS headers:", () => {
     expect(headers["access-control-allow-origin"]).toBeUndefined();
   });
 });
+
+describe("an origin, where a host name would let more in,", () => {
+  it("is that one: with its scheme and its port", async () => {
+    const exact = createServer({ name: "shop", version: "1.0.0", http: { allowedOrigins: [origin] } });
+    exact.tool("ping", {}, () => "pong");
+    const listening = await exact.listen({ port: 0 });
+    const ask = async (from: string) => {
+      const { status, headers } = await overSocket(
+        listening.url,
+        modern("tools/call", { name: "ping" }, { headers: { origin: from } }),
+      );
+      return [status, headers["access-control-allow-origin"]];
+    };
+    expect(await ask(origin)).toEqual([200, origin]);
+    for (const other of ["http://console.example", `${origin}:8443`, "https://other.example"]) {
+      expect(await ask(other), other).toEqual([403, undefined]);
+    }
+    await exact.close();
+  });
+  it("must be one", () => {
+    for (const wrong of ["https://console.example/path", "https://", 7]) {
+      expect(() => createServer({ name: "shop", version: "1", http: { allowedOrigins: [wrong as string] } })).toThrow(
+        /allowedOrigins must be a list of origins/,
+      );
+    }
+  });
+});

@@ -289,6 +289,21 @@ describe("the HTTP side", () => {
   });
 });
 
+describe("a server that keeps no sessions", () => {
+  it("answers clients of the older revision request by request, and refuses to ask them", async () => {
+    const server = shop({ http: { sessions: false } });
+    const { url } = await server.listen({ port: 0 });
+    const client = await connect(url, "legacy", { capabilities: { elicitation: { form: {} } } });
+    client.setRequestHandler("elicitation/create", () => ({ action: "accept", content: { value: "yes" } }));
+    const ask = async (name: string, args: Record<string, unknown>) =>
+      JSON.stringify(await client.callTool({ name, arguments: args }));
+    expect(await ask("add", { a: 1, b: 2 })).toContain('"text":"3"');
+    expect(await ask("buy", { item: "tea" })).toMatch(/needs a client that can show a form.*"isError":true/);
+    await client.close();
+    await server.close();
+  });
+});
+
 describe("stdio", () => {
   let client: Client | undefined;
   afterEach(() => client?.close());

@@ -37,7 +37,7 @@ const ANY_SERVER = [
   "contract",
 ];
 const STDIO_SERVER = ["command", "args", "env", "cwd", "sandbox", "maxResponseBytes", "concurrency", "pool"];
-const HTTP_SERVER = ["url", "headers", "auth", "socketPath", "ca", "maxResponseBytes"];
+const HTTP_SERVER = ["url", "headers", "auth", "socketPath", "ca", "maxResponseBytes", "breaker"];
 /** What a connection may say besides. */
 const OWN = ["transport", "type", "outputHandling", "defaultToolTimeout"];
 const STDIO_OWN = ["encoding", "stderr", "restart"];

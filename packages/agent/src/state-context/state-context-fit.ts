@@ -13,6 +13,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export function wrongValue(path: string, is: string, wanted: string): ContractError {
   return new ContractError(`The context's ${path} is ${is}; the contract wants ${wanted}. Correct the state.`, {
     code: "invalid_context_value",
+    maybeExecuted: false,
     data: { reason: "invalid_context_value", field: path },
   });
 }
@@ -166,7 +167,9 @@ export function fitValue(root: JsonObject, schema: unknown, given: unknown, at: 
     if (kind === "null" || kind === "string" || kind === "boolean") {
       return allows(kind) ? (value as null | string | boolean) : refuse(); // one of the three kinds
     }
-    if (typeof value === "number" && (allows("number") || (allows("integer") && Number.isInteger(value)))) return value;
+    if (typeof value === "number" && (allows("number") || (allows("integer") && Number.isInteger(value)))) {
+      return value === 0 ? 0 : value; // JSON has one zero
+    }
     if (typeof value === "bigint" && (types?.has("integer") || types?.has("number"))) {
       if (Number.isSafeInteger(Number(value))) return Number(value);
       throw wrongValue(path, "a bigint beyond what JSON numbers hold", "a safe integer, or a string");

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { ContractError, type JsonObject } from "@tenon/core";
+import { contextFault } from "@tenon/core/contract";
 import { canonicalJson } from "@tenon/core/internal";
 import fc from "fast-check";
 import { HumanMessage } from "langchain";
@@ -38,6 +39,7 @@ describe("a value of the state in the place a schema has for it", () => {
     ["through a reference", { $ref: "#/$defs/d", $defs: { d: string } }, 1, "1"],
     ["in the alternative that fits", { anyOf: [{ type: "null" }, string] }, new Date(0), "1970-01-01T00:00:00.000Z"],
     ["in the alternative its constant names", { oneOf: [{ properties: { k: { const: "a" }, v: string } }, { properties: { k: { const: "b" }, v: { type: "number" } } }] }, { k: "b", v: 1 }, { k: "b", v: 1 }], // biome-ignore format: a table
+    ["minus nothing as nothing", { type: "number" }, -0, 0],
   ])("%s", (_, schema, value, expected) => expect(fit(schema, value)).toEqual(expected));
 
   const cycle: Record<string, unknown> = { a: {} };
@@ -119,7 +121,7 @@ describe("the context of a state", () => {
   it.each([
     [{}, "missing_context_field", "has no user_id"],
     [{ user_id: "" }, "missing_context_field", "has no user_id"],
-    [{ user_id: null }, "invalid_context_value", "user_id is null"],
+    [{ user_id: null }, "missing_context_field", "has no user_id"],
     [{ user_id: "a", amount: "1" }, "invalid_context_value", "amount is a string"],
     [{ user_id: "a", amount: Number.NaN }, "invalid_context_value", "amount is NaN"],
     [{ user_id: "x".repeat(20_000) }, "context_too_large", "20"],
@@ -147,5 +149,64 @@ describe("the context of a state", () => {
     expect(traceIdOf({ ...state, amount: 3 }, "t").slice(0, 16)).toBe(String(trace_id).slice(0, 16));
     expect(traceIdOf({ ...state, amount: 3 }, "t")).not.toBe(trace_id);
     expect(traceIdOf({ messages: [new HumanMessage("\ud800")] })).toHaveLength(32);
+  });
+
+  it("is JSON that meets its contract, or names a field that is wrong: whatever is in the state", () => {
+    const properties = {
+      text: string,
+      number: { type: "number" },
+      list: { type: "array", items: { type: ["string", "null"] } },
+      map: { type: "object", additionalProperties: { type: "number" } },
+      any: {},
+      ["__proto__"]: string,
+      toString: { type: "integer" },
+    } as const satisfies Record<string, JsonObject>;
+    const schema: JsonObject = { type: "object", properties, required: ["text"] };
+    const context = stateContext(schema);
+    const cyclic = fc.object().map((object) => Object.assign(object, { self: object }));
+    const odd = fc.constantFrom<unknown>(
+      Number.NaN,
+      -0,
+      Number.POSITIVE_INFINITY,
+      new Date(Number.NaN),
+      new Date(0),
+      2n ** 64n,
+      new Uuid(),
+      new URL("https://a.example"),
+      JSON.parse('{"__proto__":1,"constructor":{"prototype":2}}'),
+    );
+    const anything = fc.anything({
+      withBigInt: true,
+      withDate: true,
+      withMap: true,
+      withSet: true,
+      withTypedArray: true,
+    });
+    const value = fc.oneof(odd, anything, cyclic, fc.uuid(), fc.string({ minLength: 1 }), fc.double());
+    const state = fc
+      .tuple(fc.uuid(), fc.array(fc.tuple(fc.constantFrom(...Object.keys(properties)), value), { maxLength: 3 }))
+      .map(([text, entries]) => Object.fromEntries([["text", text], ...entries]));
+    let made = 0;
+    fc.assert(
+      fc.property(state, (given) => {
+        try {
+          const found = context.of(given);
+          made++;
+          expect(JSON.parse(JSON.stringify(found))).toEqual(found);
+          expect(contextFault(schema, found)).toBeUndefined();
+          expect(Object.getPrototypeOf(found)).toBe(Object.prototype);
+          expect(Object.keys(found).filter((key) => !Object.hasOwn(given, key))).toEqual(["trace_id"]);
+        } catch (error) {
+          expect(error).toBeInstanceOf(ContractError);
+          const { code, data } = error as ContractError;
+          if (code === "context_too_large") return;
+          expect(["missing_context_field", "invalid_context_value"]).toContain(code);
+          const { field } = data as { field: string };
+          expect(Object.keys(properties)).toContain(field.split(/[.[]/)[0]);
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(made).toBeGreaterThan(200);
   });
 });

@@ -1,9 +1,9 @@
 import { type Command, getConfig, getCurrentTaskInput, isCommand } from "@langchain/langgraph";
 import { ConfigError, ContractError, isRecord, type Json, type JsonObject, META, type Schema } from "@tenon/core";
+import { contextError, contextFault, MAX_CONTEXT_BYTES } from "@tenon/core/contract";
 import { canonicalJson, checkOptions, isSchema, jsonSchemaOf } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { isPrivateKey } from "../thread/stream-reader.ts";
-import { checkArguments, describeWrong } from "../tool/arguments.ts";
 import { updateOf } from "../tool/commands.ts";
 import type { AgentInterceptor } from "../tool/tools.ts";
 import { fitValue, wrongValue } from "./state-context-fit.ts";
@@ -23,7 +23,7 @@ export type ContextField = (state: Readonly<Record<string, unknown>>, context: u
 export interface StateContextOptions {
   /** By field of the contract. What the program knows for sure, such as who is asking, belongs here and not into the state. */
   readonly fields?: Readonly<Record<string, ContextField>>;
-  /** UTF-8 bytes of the whole context as JSON, since every request carries it. Default 16384. */
+  /** UTF-8 bytes of the whole context as JSON, since every request carries it. Default 16384, and no server takes more. */
   readonly maxBytes?: number;
 }
 
@@ -40,7 +40,6 @@ export interface StateContext {
   readonly middleware: AgentMiddleware;
 }
 
-const MAX_BYTES = 16_384;
 const TRACE = "trace_id";
 
 function declaredIn(schema: JsonObject): string[] {
@@ -48,8 +47,8 @@ function declaredIn(schema: JsonObject): string[] {
   return all.flatMap((part) => (isRecord(part) && isRecord(part.properties) ? Object.keys(part.properties) : []));
 }
 
-function requiredIn(schema: JsonObject): string[] {
-  return Array.isArray(schema.required) ? schema.required.map(String) : [];
+function requiredIn(schema: JsonObject): ReadonlySet<string> {
+  return new Set(Array.isArray(schema.required) ? schema.required.map(String) : []);
 }
 
 function schemaOf(given: Schema | JsonObject): JsonObject {
@@ -63,19 +62,13 @@ function schemaOf(given: Schema | JsonObject): JsonObject {
   return schema;
 }
 
-function missing(field: string): ContractError {
-  return new ContractError(`The context has no ${field}, which the contract requires; set it in the state.`, {
-    code: "missing_context_field",
-    data: { reason: "missing_context_field", field },
-  });
-}
-
 /**
  * Maps the state of a graph to the context of a contract: takes the fields the schema declares, converts what JSON has no
  * kind for where the schema says what it should be, refuses everything else by name and path, and adds `trace_id`, with which
  * `stateByTrace` finds the saved state again.
  *
- * @param schema a Standard Schema with JSON Schema output (Zod 4.2 or later), or a JSON Schema document
+ * @param schema a Standard Schema with JSON Schema output (Zod 4.2 or later), or a JSON Schema document such as a server's contract
+ *   announces (`contract.schema` of `client.servers()`)
  * @throws ConfigError `code: "schema"` or `"unknown_option"`
  * @example
  * const context = stateContext(z.object({ user_id: z.string(), order_id: z.string().optional() }), {
@@ -86,44 +79,44 @@ function missing(field: string): ContractError {
  */
 export function stateContext(given: Schema | JsonObject, options: StateContextOptions = {}): StateContext {
   checkOptions(options, ["fields", "maxBytes"], "stateContext(schema, options)");
-  const { fields = {}, maxBytes = MAX_BYTES } = options;
+  const { fields = {}, maxBytes = MAX_CONTEXT_BYTES } = options;
   const schema = schemaOf(given);
   const declared = declaredIn(schema);
+  const required = requiredIn(schema);
   checkOptions(fields, declared, "stateContext(schema, { fields })");
   const traced = declared.includes(TRACE) || schema.additionalProperties !== false;
 
   function schemaFor(field: string): unknown {
     const parts = [schema, ...(Array.isArray(schema.allOf) ? schema.allOf : [])];
-    const part = parts.find((item) => isRecord(item) && isRecord(item.properties) && field in item.properties);
+    const part = parts.find(
+      (item) => isRecord(item) && isRecord(item.properties) && Object.hasOwn(item.properties, field),
+    );
     return isRecord(part) && isRecord(part.properties) ? part.properties[field] : undefined;
   }
 
   function of(state: unknown, scope: ContextScope = {}): JsonObject {
     const values = isRecord(state) ? state : {};
-    const context: JsonObject = {};
+    const found: Array<[string, Json]> = [];
     for (const field of declared) {
       if (field === TRACE) continue;
-      const value = Object.hasOwn(fields, field) ? fields[field]?.(values, scope.context) : values[field];
-      if (value !== undefined) context[field] = fitValue(schema, schemaFor(field), value, field);
+      const own = Object.hasOwn(values, field) ? values[field] : undefined;
+      const value = Object.hasOwn(fields, field) ? fields[field]?.(values, scope.context) : own;
+      // nothing where something is required is missing, not wrong
+      if (value === undefined || (value === null && required.has(field))) continue;
+      found.push([field, fitValue(schema, schemaFor(field), value, field)]);
     }
-    if (traced) context[TRACE] = traceIdOf(values, scope.threadId);
-    for (const field of requiredIn(schema)) {
-      if (context[field] === undefined || context[field] === "") throw missing(field);
-    }
-    // what is in a state is not repeated
-    const issues = checkArguments(schema, context, { whole: "context", shown: undefined });
-    if (issues[0]) {
-      throw new ContractError(`The context does not fit its contract: ${describeWrong(issues)}`, {
-        code: "invalid_context_value",
-        data: { reason: "invalid_context_value", field: issues[0].path || "context" },
-      });
-    }
+    if (traced) found.push([TRACE, traceIdOf(values, scope.threadId)]);
+    // also a field called __proto__ is a field
+    const context: JsonObject = Object.fromEntries(found);
     const bytes = Buffer.byteLength(canonicalJson(context));
     if (bytes > maxBytes) {
       throw new ContractError(`The context has ${bytes} bytes; at most ${maxBytes} may travel with every request.`, {
         code: "context_too_large",
+        maybeExecuted: false,
       });
     }
+    const fault = contextFault(schema, context);
+    if (fault) throw contextError(fault);
     return context;
   }
 

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { isRecord, messageOf } from "@tenon/core";
 import type { TenonServer } from "@tenon/server";
 import { CommandError } from "../failure.ts";
+import { loadModule } from "../load-module.ts";
 
 /** Milliseconds that a worker has to end. */
 const CLOSE_MS = 5_000;
@@ -23,11 +23,7 @@ const isServer = (value: unknown): value is TenonServer =>
 async function loadServer(file: string): Promise<TenonServer> {
   const path = resolve(file);
   if (!existsSync(path)) throw refuse(`there is no ${file}`, "give the path of the module that exports the server");
-  if (/\.[cm]?tsx?$/.test(path) && !("typescript" in process.features && process.features.typescript)) {
-    const { register } = await import("tsx/esm/api");
-    register();
-  }
-  const module: unknown = await import(pathToFileURL(path).href).catch((cause: unknown) => {
+  const module = await loadModule(path).catch((cause: unknown) => {
     throw refuse(`${file} cannot be loaded: ${messageOf(cause)}`, "run it by itself to see where it fails", cause);
   });
   const server = isRecord(module) ? module.default : undefined;

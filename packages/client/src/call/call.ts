@@ -3,7 +3,7 @@ import { ExecutionError, META, ProtocolError } from "@tenon/core";
 import type { ToolList } from "../catalog/catalog.ts";
 import { isRepeatable } from "../catalog/hints.ts";
 import { checkArguments, checkOutput } from "../catalog/tool-checks.ts";
-import { asUnknownTool } from "../catalog/unknown-tool.ts";
+import { asUnknownTool, isUnknownTool } from "../catalog/unknown-tool.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
 import type { Server } from "../connection/server.ts";
 import { checkAnswers } from "../question/questions.ts";
@@ -94,8 +94,11 @@ async function send(
     return Date.now() - began;
   };
   // the key makes one task of several sendings
-  const safe = () => isRepeatable(tools.find(name)) || tools.makesTasks(name);
-  const how = { safe, mayRepeat: repeatsOf(request.runtime), inTurn: true, via };
+  const elsewhere = () => isRepeatable(tools.find(name));
+  const safe = () => elsewhere() || tools.makesTasks(name);
+  // the list says that the server has it: a replica that lacks it is older or younger than the others
+  const lacks = (error: unknown) => tools.find(name) !== undefined && isUnknownTool(error, tools, name);
+  const how = { safe, elsewhere, lacks, mayRepeat: repeatsOf(request.runtime, server.repeats), inTurn: true, via };
   const answer = await sendRequest(context, wire, carried, { ...how, before })
     .catch(async (error: unknown) => {
       if (!mismatch(error)) throw error;
@@ -129,7 +132,18 @@ async function begin(context: CallContext, request: ToolCallRequest, state: Call
   const definition = () => tools.mirrored(name);
   const moreMeta = () => (tools.makesTasks(name) ? { [META.idempotencyKey]: state.key } : {});
   const params = { name, arguments: { ...args } };
-  const wire: WireRequest = { method: "tools/call", what, params, headers, meta, moreMeta, signal, source, definition };
+  const wire: WireRequest = {
+    method: "tools/call",
+    what,
+    tool: name,
+    params,
+    headers,
+    meta,
+    moreMeta,
+    signal,
+    source,
+    definition,
+  };
   const legOf = (round: number): Leg => ({ server: server.name, tool: name, args, round });
   const answer = driver?.answer?.bind(driver);
   return untilFinal<WireResult>({

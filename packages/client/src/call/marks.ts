@@ -49,9 +49,12 @@ export function limitRepeats(runtime: object, budget: RepeatBudget): () => void 
   };
 }
 
-/** For one leg: whether it may be sent again, asked before it is. Once, unless a layer decides about its call. */
-export function repeatsOf(call: object): () => boolean {
-  const own: RepeatBudget = { left: 1 };
+/**
+ * For one leg: whether it may be sent again, asked before it is.
+ * @param times how often, unless a layer decides about its call
+ */
+export function repeatsOf(call: object, times: number): () => boolean {
+  const own: RepeatBudget = { left: times };
   return () => {
     const budget = marks.get(call)?.repeats ?? own;
     return budget.left-- > 0;

@@ -4,7 +4,7 @@ import { type AnswerCache, freshnessOf, identityOf } from "../catalog/cache.ts";
 import type { ToolList } from "../catalog/catalog.ts";
 import { fetchAll, type ListMethod, recordAt, textAt } from "../catalog/pages.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Server } from "../connection/server.ts";
+import type { Endpoint } from "../connection/endpoint.ts";
 import type { ReadOptions } from "../types/calls.ts";
 import type {
   CatalogPrompt,
@@ -24,7 +24,7 @@ const AT_ONCE = 16;
 
 /** A server and what is kept of its answers. */
 export interface Source {
-  readonly server: Server;
+  readonly server: Endpoint;
   readonly cache: AnswerCache;
   /** Where `client.servers()` learns what is wrong with a list. */
   readonly tools: Pick<ToolList, "doubt" | "settle">;

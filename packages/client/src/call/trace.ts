@@ -7,7 +7,8 @@ import {
   openTelemetryApi,
   sessionAttribute,
 } from "@tenon/core/internal";
-import type { Server } from "../connection/server.ts";
+import type { Endpoint } from "../connection/endpoint.ts";
+import { parseUrl } from "../connection/place.ts";
 import { endedAs } from "../interceptors/general.ts";
 import { isSuspension } from "./marks.ts";
 import { isToolResult } from "./results.ts";
@@ -19,18 +20,18 @@ type Meta = Readonly<Record<string, unknown>>;
 type Attributes = Readonly<Record<string, string | number>>;
 
 /** Where a server is, as OpenTelemetry's conventions for MCP say it. */
-function placeOf({ config }: Server): Attributes {
+function placeOf({ config }: Endpoint): Attributes {
   if ("command" in config) return { "network.transport": "pipe" };
-  const url = "url" in config ? URL.parse(config.url) : null;
+  const url = "url" in config ? parseUrl(config.url) : null;
   if (!url) return {};
   const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
   return { "network.transport": "tcp", "server.address": url.hostname, "server.port": port };
 }
 
 /** What is known of a server only once it was spoken to. */
-function spoken({ info, sessionId }: Server): Attributes {
+function spoken({ revision, sessionId }: Endpoint): Attributes {
   return {
-    ...(info.revision !== undefined && { "mcp.protocol.version": info.revision }),
+    ...(revision !== undefined && { "mcp.protocol.version": revision }),
     ...(sessionId !== undefined && { "mcp.session.id": sessionAttribute(sessionId) }),
   };
 }
@@ -40,7 +41,7 @@ const carried = (meta: Meta, span: OpenSpan | undefined): Meta => (span?.carrier
 
 /** Whose call is traced, and what may be told of it. */
 export interface TracedCall {
-  readonly server: Server;
+  readonly server: Endpoint;
   /** Whether the tool is one of the catalog: what callers make up becomes no label. */
   known(): boolean;
   readonly content: ContentOf | undefined;
@@ -99,7 +100,7 @@ export type ReadMethod = "resources/read" | "prompts/get";
 
 /** A request that reads, with its span. */
 export async function tracedRead<Answer>(
-  server: Server,
+  server: Endpoint,
   { method, params, meta }: { readonly method: ReadMethod; readonly params: Meta; readonly meta: Meta },
   content: ContentOf | undefined,
   run: (meta: Meta) => Promise<Answer>,

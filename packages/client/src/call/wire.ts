@@ -8,6 +8,7 @@ import {
 import { type ContentOf, jsonSize } from "@tenon/core/internal";
 import type { Connection } from "../connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "../connection/deadline.ts";
+import type { Attempted, CallRoute, Endpoint } from "../connection/endpoint.ts";
 import { ANY_RESULT, type Exchange } from "../connection/exchange.ts";
 import type { Server } from "../connection/server.ts";
 import { bounded } from "../connection/time.ts";
@@ -34,7 +35,9 @@ export function limitOf({ options }: Pick<WireContext, "options">): number {
 
 /** What a request needs from its client besides itself. */
 export interface WireContext {
-  readonly server: Server;
+  readonly server: Endpoint;
+  /** Which replica its requests belong to; left out for what belongs to no conversation. */
+  readonly route?: CallRoute | undefined;
   readonly emit: Emit;
   readonly events: ClientEvents;
   readonly elicitation: ElicitationHandler | "interrupt" | undefined;
@@ -59,6 +62,8 @@ export interface WireRequest {
   readonly method: "tools/call" | "prompts/get" | "resources/read" | "contexts/get" | TaskMethod;
   /** In words, for example `tools/call refund`. */
   readonly what: string;
+  /** Wire name of the tool, where it is a call of one. */
+  readonly tool?: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly meta: Readonly<Record<string, unknown>>;
@@ -79,6 +84,7 @@ async function sendOn(
   request: WireRequest,
   carried: Carried,
   spent: number,
+  others: boolean,
   mayRepeat: () => boolean,
 ): Promise<WireAnswer> {
   const { server, emit, events, logLevel, maxResultBytes, options } = context;
@@ -101,7 +107,7 @@ async function sendOn(
     signal: request.signal,
   });
   const exchange: Exchange = {
-    call: { source, deadline, onLog: options.onLog, mayRepeat, pushed: context.driver?.pushed },
+    call: { source, deadline, onLog: options.onLog, mayRepeat, impatient: others, pushed: context.driver?.pushed },
     headers,
     rawMethod: method,
     ...((method === "tools/call" || aboutTask) && { mayBeTask: connection.era === "modern" }),
@@ -148,6 +154,10 @@ export interface Sending {
   readonly before?: () => Promise<number>;
   /** Whether the request only reads, or may be repeated; asked after `before`. */
   readonly safe?: () => boolean;
+  /** The same at another replica. Default: as `safe`. */
+  readonly elsewhere?: () => boolean;
+  /** Whether an error says that one replica lacks what others may have; it surely did not run there. */
+  readonly lacks?: (error: unknown) => boolean;
   /** Counts for the server's `concurrency`. */
   readonly inTurn?: boolean;
   /** Whether it may be sent again; once by default. */
@@ -155,6 +165,8 @@ export interface Sending {
   /** The member of a pool that it is sent to, or was sent to: what one process of a pool began, only that one may know. */
   readonly via?: { member?: Server };
 }
+
+const ALONE: Attempted = { lostMs: 0, others: false };
 
 /**
  * Sends a request, and once more at most where that is safe.
@@ -164,24 +176,22 @@ export async function sendRequest(
   context: WireContext,
   request: WireRequest,
   carried: Carried,
-  { before, safe = () => true, inTurn = false, mayRepeat = repeatsOf(request.source), via = {} }: Sending = {},
+  { before, safe = () => true, elsewhere = safe, lacks, inTurn = false, mayRepeat, via = {} }: Sending = {},
 ): Promise<WireAnswer> {
-  const { server } = context;
-  const { signal, what } = request;
+  const { server, route = {} } = context;
+  const { method, signal, what, headers, meta, tool } = request;
+  const again = mayRepeat ?? repeatsOf(request.source, server.repeats);
   let sent = false;
   let spent = 0;
-  const attempt = (connection: Connection) => {
+  const attempt = (connection: Connection, { lostMs, others }: Attempted = ALONE) => {
     if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
     sent = true;
-    return sendOn(connection, context, request, carried, spent, mayRepeat);
+    return sendOn(connection, context, request, carried, spent + lostMs, others, again);
   };
   const run = async () => {
     spent = (await before?.()) ?? 0;
-    const use = (member: Server) => {
-      via.member = member;
-      return member.use(what, attempt, safe(), mayRepeat);
-    };
-    return inTurn ? server.turn(use) : use(via.member ?? server);
+    const how = { safe: safe(), elsewhere: elsewhere(), mayRepeat: again, lacks, inTurn, via, route, signal };
+    return server.send({ method, what, tool, headers, meta, ...how }, attempt);
   };
   // the signal must also end the wait for a connection
   const asked = run().catch((error: unknown) => {

@@ -3,7 +3,7 @@ import type { Tool } from "@modelcontextprotocol/client";
 import { ConfigError, ConnectionError, META, ProtocolError, type TenonError } from "@tenon/core";
 import { IdentityChanged } from "../auth/refusal.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Server } from "../connection/server.ts";
+import type { Endpoint } from "../connection/endpoint.ts";
 import { bounded } from "../connection/time.ts";
 import type { Gate } from "../trust/gate.ts";
 import { MAX_TTL_MS } from "./cache.ts";
@@ -21,7 +21,7 @@ const MAX_DOUBTS = 1_000;
 
 /** The tools of one server, cached for as long as its connection and its own word allow. */
 export class ToolList {
-  readonly #server: Server;
+  readonly #server: Endpoint;
   readonly #gate: Gate | undefined;
   /** By wire name, in the order of the list. */
   #all: ReadonlyMap<string, WireTool> = new Map();
@@ -43,7 +43,7 @@ export class ToolList {
   /** Of the present request: its list has arrived, whatever is still to be done with it. */
   #arriving: Promise<void> = Promise.resolve();
 
-  constructor(server: Server, gate?: Gate) {
+  constructor(server: Endpoint, gate?: Gate) {
     this.#server = server;
     this.#gate = gate;
   }
@@ -258,7 +258,8 @@ export class ToolList {
       const { items, freshness } =
         capability && allowed
           ? await fetchAll(connection, "tools/list")
-          : { items: [], freshness: { ttlMs: MAX_TTL_MS } };
+          : // a contract is renewed, and may then allow more
+            { items: [], freshness: allowed ? { ttlMs: MAX_TTL_MS } : {} };
       arrived();
       if (generation !== this.#generation) throw new IdentityChanged(this.#server.name);
       this.#connection = connection;

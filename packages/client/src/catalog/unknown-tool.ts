@@ -20,6 +20,17 @@ function wordsOf(error: ProtocolError, tool: string): string {
   return at < 0 ? error.message : error.message.slice(at + lead.length);
 }
 
+/** Whether an error is a refusal that means "there is no such tool"; it surely did not run. */
+export function isUnknownTool(error: unknown, tools: ToolList, name: string): error is ProtocolError {
+  if (!(error instanceof ProtocolError) || error.code !== "rpc_error" || !isRecord(error.data)) return false;
+  const { code } = error.data;
+  if (code !== INVALID_PARAMS && code !== METHOD_NOT_FOUND) return false;
+  // a tool that needs a scope is hidden from the list, and there
+  if (isRecord(error.data.data) && error.data.data.reason === "insufficient_scope") return false;
+  const missing = code === INVALID_PARAMS && tools.isKnown && !tools.find(name);
+  return missing || saysSo(wordsOf(error, name), name);
+}
+
 /**
  * A refusal that means "there is no such tool", as an error that says so, with the name that was probably meant. The server
  * has the last word on its tools, since it may show some to single callers only; so it is asked, and its answer is read here.
@@ -27,14 +38,8 @@ function wordsOf(error: ProtocolError, tool: string): string {
  * @returns ProtocolError `unknown_tool`, or the error as it came
  */
 export function asUnknownTool(error: unknown, tools: ToolList, server: string, name: string): unknown {
-  if (!(error instanceof ProtocolError) || error.code !== "rpc_error" || !isRecord(error.data)) return error;
-  const { code } = error.data;
-  if (code !== INVALID_PARAMS && code !== METHOD_NOT_FOUND) return error;
-  // a tool that needs a scope is hidden from the list, and there
-  if (isRecord(error.data.data) && error.data.data.reason === "insufficient_scope") return error;
+  if (!isUnknownTool(error, tools, name)) return error;
   const words = wordsOf(error, name);
-  const missing = code === INVALID_PARAMS && tools.isKnown && !tools.find(name);
-  if (!missing && !saysSo(words, name)) return error;
   const known = tools.known.map(({ wireName }) => wireName);
   const near = didYouMean(name, known);
   const hint = near ? `did you mean "${near}"?` : "listTools() tells the names";
@@ -44,7 +49,7 @@ export function asUnknownTool(error: unknown, tools: ToolList, server: string, n
       code: "unknown_tool",
       server,
       maybeExecuted: false,
-      data: { ...error.data, name, ...(near !== undefined && { near }) },
+      data: { ...(isRecord(error.data) && error.data), name, ...(near !== undefined && { near }) },
       cause: error,
     },
   );

@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { isRecord, messageOf, TenonError } from "@tenon/core";
 import { didYouMean, shownValue } from "@tenon/core/internal";
+import { checkKey, configError, type KeyPath } from "@tenon/core/internal/document";
 import { type Auth, bearer, clientCredentials, fileTokenStore, oauth, workloadIdentity } from "../auth/index.ts";
-import { checkKey, configError, type KeyPath } from "./document.ts";
 import type { EntryContext } from "./servers.ts";
 
 /** Files with tokens and keys may have this many bytes. */

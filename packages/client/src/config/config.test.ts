@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
+import { newContractKey, writeContractKeys } from "@tenon/core/contract";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../client.ts";
@@ -16,7 +17,14 @@ const one = async (entry: unknown, options: ParseOptions = {}) =>
   (await parse(JSON.stringify({ mcpServers: { x: entry } }), options)).servers.x;
 
 /** Files people have, with what they mean here. */
+const KEYS = writeContractKeys([newContractKey({ kid: "k", alg: "HS256" })]);
 const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOptions][] = [
+  [
+    "a contract whose keys are in the environment",
+    '{ "mcpServers": { "kb": { "url": "https://a.b/mcp", "contract": { "keys": "${KEYS}", "context": { "user_id": "ann" } } } } }',
+    { kb: { url: "https://a.b/mcp", contract: { keys: KEYS, context: { user_id: "ann" } } } },
+    { env: { KEYS } },
+  ],
   [
     "Claude Desktop",
     `{ "mcpServers": { "filesystem": { "command": "npx", "args": ["-y", "server-filesystem", "/tmp"], "env": { "A": "1" } } },
@@ -372,8 +380,8 @@ describe("the published JSON Schema of the file", () => {
     JSON.parse(await readFile(new URL("../../schema/tenon.schema.json", import.meta.url), "utf8"));
   const validator = async () => new Ajv2020({ strict: false, allErrors: true }).compile(await load());
   const jsonOf = async (text: string, file?: string) => {
-    const { parseDocumentText } = await import("./document.ts");
-    return parseDocumentText(text, file ?? "x.json", undefined).value;
+    const { parseDocumentText } = await import("@tenon/core/internal/document");
+    return parseDocumentText(text, file ?? "x.json", undefined, "an object").value;
   };
   it.each(SAMPLES)("accepts what is accepted: %s", async (_, text, __, options) => {
     const validate = await validator();

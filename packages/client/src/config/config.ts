@@ -2,12 +2,19 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { ConfigError, isRecord, messageOf } from "@tenon/core";
 import { checkOptions, shownValue } from "@tenon/core/internal";
+import {
+  type ConfigDocument,
+  checkKey,
+  configError,
+  type KeyPath,
+  parseDocumentText,
+  pathText,
+} from "@tenon/core/internal/document";
 import type { OnAuthorize } from "../auth/index.ts";
 import { expectText } from "../expect.ts";
 import { CHOICES } from "../options.ts";
 import type { ClientOptions } from "../types/client.ts";
 import type { ServerConfig } from "../types/servers.ts";
-import { type ConfigDocument, checkKey, configError, type KeyPath, parseDocumentText, pathText } from "./document.ts";
 import { TOP_FOREIGN, TOP_KEYS } from "./keys.ts";
 import { type ConfigWarning, type EntryContext, folderOf, isDisabled, readServer } from "./servers.ts";
 import { type ConfigInput, expand, type VariableSources } from "./variables.ts";
@@ -166,7 +173,7 @@ export async function parseConfig(text: string, options: ParseOptions = {}): Pro
   expectText(text, "parseConfig(text, options): text");
   checkOptions(options, [...OPTIONS, "file", "format"], "parseConfig(text, options)");
   const { file = "tenon.json", format, env = process.env } = options;
-  const document = parseDocumentText(text, file, format);
+  const document = parseDocumentText(text, file, format, "an object with mcpServers");
   const top = document.value as Record<string, unknown>; // parseDocumentText lets nothing else through
   const folder = folderOf(file);
   const inEditorFolder = /[/\\]\.(?:vscode|cursor)$/.test(folder);

@@ -53,14 +53,19 @@ export const SELECTING: Readonly<Record<string, "include" | "exclude">> = {
 };
 
 /** The options of `createClient` an entry may give, by kind. `transport` is a function there and a word here. */
-export const URL_KEYS = Object.keys(SERVER_OPTIONS.url);
-export const COMMAND_KEYS = Object.keys(SERVER_OPTIONS.command);
+export const KEYS = {
+  url: Object.keys(SERVER_OPTIONS.url),
+  replicas: Object.keys(SERVER_OPTIONS.replicas),
+  service: Object.keys(SERVER_OPTIONS.service),
+  command: Object.keys(SERVER_OPTIONS.command),
+} as const;
+/** What a server of a file may be reached by. */
+export type Reached = keyof typeof KEYS;
 
 /** Everything an entry may contain without a warning. */
 export const ALL_KEYS = [
   ...new Set([
-    ...URL_KEYS,
-    ...COMMAND_KEYS,
+    ...Object.values(KEYS).flat(),
     ...ENTRY_KEYS,
     ...Object.keys(ALIASES),
     ...FOREIGN,

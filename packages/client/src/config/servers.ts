@@ -3,12 +3,12 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { ConfigError, isRecord, messageOf, TenonError } from "@tenon/core";
 import { didYouMean, shownValue } from "@tenon/core/internal";
+import { type ConfigDocument, checkKey, configError, type KeyPath, pathText } from "@tenon/core/internal/document";
 import type { OnAuthorize } from "../auth/index.ts";
 import { checkServer } from "../options.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { readAuth } from "./auth.ts";
-import { type ConfigDocument, checkKey, configError, type KeyPath, pathText } from "./document.ts";
-import { ALIASES, ALL_KEYS, COMMAND_KEYS, FOREIGN, SELECTING, TYPES, URL_KEYS } from "./keys.ts";
+import { ALIASES, ALL_KEYS, FOREIGN, KEYS, type Reached, SELECTING, TYPES } from "./keys.ts";
 
 /** Something that is not wrong, but probably not meant. */
 export interface ConfigWarning {
@@ -71,14 +71,16 @@ function knownKeys(context: EntryContext, path: KeyPath, entry: Record<string, u
   return known;
 }
 
-/** `stdio` or `http`, by the word the entry says or by what it has. */
-function kindOf({ document }: EntryContext, path: KeyPath, entry: Record<string, unknown>): "stdio" | "http" {
+/** What a server is reached by, as the entry has it; the word that it may say must fit. */
+function reachedBy({ document }: EntryContext, path: KeyPath, entry: Record<string, unknown>): Reached {
   const [key = "type"] = ["type", "transport", "transportType"].filter((name) => entry[name] !== undefined);
   const word = entry[key];
-  const has = ["command", "url"].filter((name) => entry[name] !== undefined);
-  if (has.length > 1) throw configError(document, path, "has both command and url; keep the one that is meant");
+  const all = Object.keys(KEYS) as Reached[]; // its own keys
+  const has = all.filter((name) => entry[name] !== undefined);
+  const [only, other] = has;
+  if (other) throw configError(document, path, `has both ${other} and ${only}; keep the one that is meant`);
   if (word === undefined) {
-    if (has.length === 1) return has[0] === "url" ? "http" : "stdio";
+    if (only) return only;
     throw configError(document, path, "needs a command (a program to start) or a url (a server to reach)");
   }
   const kind = typeof word === "string" && Object.hasOwn(TYPES, word) ? TYPES[word] : undefined;
@@ -88,9 +90,9 @@ function kindOf({ document }: EntryContext, path: KeyPath, entry: Record<string,
     const hint = near ? `did you mean "${near}"?` : "expected stdio, http, streamable-http or sse";
     throw configError(document, [...path, key], `is ${shownValue(word)}; ${hint}`);
   }
+  if (only && (only === "command") === (kind === "stdio")) return only;
   const needed = kind === "http" ? "url" : "command";
-  if (!has.includes(needed)) throw configError(document, path, `has ${key} ${shownValue(word)} and needs a ${needed}`);
-  return kind;
+  throw configError(document, path, `has ${key} ${shownValue(word)} and needs a ${needed}`);
 }
 
 /** Texts; a number or a yes/no is written as text, and null takes a value away. */
@@ -181,16 +183,16 @@ export async function readServer(
 ): Promise<ServerConfig> {
   const { document, warn } = context;
   const entry = knownKeys(context, path, given);
-  const kind = kindOf(context, path, entry);
-  const own = kind === "http" ? URL_KEYS : COMMAND_KEYS;
+  const kind = reachedBy(context, path, entry);
+  const own = KEYS[kind];
   const config: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(entry)) {
     if (own.includes(key)) config[key] = value;
-    else if ([...URL_KEYS, ...COMMAND_KEYS, "envFile"].includes(key) && !(kind === "stdio" && key === "envFile")) {
-      warn([...path, key], `has no effect on a server reached by ${kind === "http" ? "url" : "command"}`);
+    else if ([...Object.values(KEYS).flat(), "envFile"].includes(key) && !(kind === "command" && key === "envFile")) {
+      warn([...path, key], `has no effect on a server reached by ${kind}`);
     }
   }
-  if (kind === "stdio") Object.assign(config, await processParts(context, path, entry));
+  if (kind === "command") Object.assign(config, await processParts(context, path, entry));
   else if (entry.headers !== undefined) config.headers = texts(context, [...path, "headers"], entry.headers);
   if (config.auth !== undefined) config.auth = await readAuth(context, [...path, "auth"], config.auth);
   const timeout = timeoutOf(context, path, entry);

@@ -1,8 +1,13 @@
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
-import { isRecord } from "@tenon/core";
 import { didYouMean } from "@tenon/core/internal";
-import { type ConfigDocument, configError, type KeyPath } from "./document.ts";
+import {
+  type ConfigDocument,
+  configError,
+  expand as expandIn,
+  type KeyPath,
+  readEnvironment,
+} from "@tenon/core/internal/document";
 
 /** Something a configuration asks the person for, as VS Code writes it. */
 export interface ConfigInput {
@@ -24,9 +29,6 @@ export interface VariableSources {
   /** Asks for an input once; undefined when nobody answers. */
   ask(input: ConfigInput): Promise<string | undefined>;
 }
-
-/** `${…}`, or `$${` which stands for a plain `${`. */
-const VARIABLE = /\$\$\{|\$\{([^{}]*)\}/g;
 
 async function lookUp(document: ConfigDocument, path: KeyPath, body: string, from: VariableSources): Promise<string> {
   const unset = (problem: string, code = "unset_variable") => configError(document, path, problem, code);
@@ -56,54 +58,24 @@ async function lookUp(document: ConfigDocument, path: KeyPath, body: string, fro
       "input_needed",
     );
   }
-  // ${NAME}, ${env:NAME}, each with :-default
-  const [, name, fallback] = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(body) ?? [];
-  if (name === undefined) {
+  const found = readEnvironment(body, from.env);
+  if (found === undefined) {
     throw unset(
       `uses \${${body}}, which is no variable; write \${NAME}, \${NAME:-default}, \${input:id} or \${workspaceFolder}, or $\${ for a plain \${`,
       "unknown_variable",
     );
   }
-  const value = Object.hasOwn(from.env, name) ? from.env[name] : undefined;
-  if (fallback !== undefined) return value === undefined || value === "" ? fallback : value;
-  if (value !== undefined) return value;
-  const near = didYouMean(
-    name,
-    Object.keys(from.env).filter((key) => from.env[key] !== undefined),
-  );
-  throw unset(
-    `uses \${${body}}, but the environment has no ${name}; set it, or write \${${body}:-default}${near ? ` (did you mean ${near}?)` : ""}`,
-  );
+  if ("problem" in found) throw unset(found.problem);
+  return found.value;
 }
 
 /**
  * Replaces the variables in every text inside a value. What a variable holds is not looked into again.
  * @throws ConfigError `unset_variable`, `unknown_variable`, `unknown_input`, `input_needed` naming file, line and key
  */
-export async function expand(
+export const expand = (
   document: ConfigDocument,
   path: KeyPath,
   value: unknown,
   from: VariableSources,
-): Promise<unknown> {
-  if (typeof value === "string") {
-    let out = "";
-    let at = 0;
-    for (const match of value.matchAll(VARIABLE)) {
-      out += value.slice(at, match.index);
-      out += match[1] === undefined ? "${" : await lookUp(document, path, match[1], from);
-      at = match.index + match[0].length;
-    }
-    return out + value.slice(at);
-  }
-  if (Array.isArray(value)) {
-    const items: unknown[] = [];
-    for (const [index, item] of value.entries()) items.push(await expand(document, [...path, index], item, from));
-    return items;
-  }
-  if (!isRecord(value)) return value;
-  const entries: [string, unknown][] = [];
-  for (const [key, item] of Object.entries(value))
-    entries.push([key, await expand(document, [...path, key], item, from)]);
-  return Object.fromEntries(entries);
-}
+): Promise<unknown> => expandIn(path, value, (at, body) => lookUp(document, at, body, from));

@@ -1,8 +1,9 @@
 import { ChildProcess } from "node:child_process";
 import { StringDecoder } from "node:string_decoder";
-import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { TenonError } from "@tenon/core";
 import type { StdioServerConfig } from "../types/servers.ts";
+import { baseEnvironment } from "./environment.ts";
 import { MAX_RESPONSE_BYTES, tooLarge } from "./http.ts";
 import { launchOf } from "./launch.ts";
 import { LineBuffer } from "./lines.ts";
@@ -14,17 +15,6 @@ const TAIL = 2_000;
 const DRAIN_MS = 250;
 /** Longest line of a child's standard error that is passed on as one. */
 const MAX_LINE = 8_000;
-const PASSED_ON = ["LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
-
-function baseEnvironment(): Record<string, string> {
-  const env = getDefaultEnvironment();
-  for (const key of PASSED_ON) {
-    const value = process.env[key];
-    if (value !== undefined) env[key] = value;
-  }
-  return env;
-}
-
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

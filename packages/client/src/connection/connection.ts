@@ -16,7 +16,7 @@ import type { Asked } from "../contract/asked.ts";
 import type { PeerAnswers } from "../question/peer-requests.ts";
 import { TASKS } from "../task/task.ts";
 import type { ContractEvent } from "../types/contracts.ts";
-import type { HttpServerConfig, ServerConfig } from "../types/servers.ts";
+import type { EndpointConfig, HttpServerConfig } from "../types/servers.ts";
 import { ChildTransport } from "./child.ts";
 import { type ActiveCall, currentExchange, type Exchange, withExchange } from "./exchange.ts";
 import { httpTransport, type Identity, sseTransport } from "./http.ts";
@@ -46,7 +46,7 @@ export interface ConnectionHooks {
   /** Declared when true. */
   readonly elicitation: boolean;
   /** Runs before every attempt to open a connection, and may forbid it. */
-  beforeOpen?(server: string, config: ServerConfig): Promise<void>;
+  beforeOpen?(server: string, config: EndpointConfig): Promise<void>;
   readonly pools: Pools;
   /** A line that a child process wrote to its standard error. Left out: it goes to the one of this process. */
   readonly onStderr?: ((server: string, line: string) => void) | undefined;
@@ -90,7 +90,7 @@ export interface ConnectionWay {
 /** One live connection to one server. Replaced, never repaired. */
 export class Connection {
   readonly server: string;
-  readonly config: ServerConfig;
+  readonly config: EndpointConfig;
   readonly sdk: SdkClient;
   readonly calls = new Set<ActiveCall>();
   /** Called once when the connection is gone, whoever closed it. */
@@ -117,7 +117,7 @@ export class Connection {
   /** Whose requests it carries; empty where nobody is known. */
   readonly principal: string;
 
-  constructor(server: string, config: ServerConfig, hooks: ConnectionHooks, way: ConnectionWay = {}) {
+  constructor(server: string, config: EndpointConfig, hooks: ConnectionHooks, way: ConnectionWay = {}) {
     const { sse = false, identity, asked } = way;
     this.server = server;
     this.config = config;

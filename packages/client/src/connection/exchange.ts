@@ -12,6 +12,8 @@ export interface ActiveCall {
   readonly onLog: ClientEvents["onLog"];
   /** Whether it may be sent again; each time it says so counts. */
   readonly mayRepeat: () => boolean;
+  /** Whether another replica can be asked: a busy one is not waited for then. */
+  readonly impatient?: boolean;
   /** Answers what a server of the older revision asks inside the call. */
   readonly pushed?: CallDriver["pushed"];
 }

@@ -76,7 +76,7 @@ function redirectOf(from: URL, { status, headers }: Head, server: string, hops: 
 
 /** Milliseconds that the request at hand may wait for a busy server. */
 function patience(exchange: Exchange | undefined): number {
-  if (exchange?.call) return exchange.call.deadline.left;
+  if (exchange?.call) return exchange.call.impatient ? 0 : exchange.call.deadline.left;
   return exchange?.rawMethod ? MAX_LIST_WAIT_MS : 0;
 }
 

@@ -5,7 +5,7 @@ import { Refusal } from "../auth/refusal.ts";
 import type { AuthSession } from "../auth/types.ts";
 import type { Asked } from "../contract/asked.ts";
 import { climbsAnew, isBelieved, openAsking, openStepwise, settleContract } from "../contract/negotiation.ts";
-import type { ServerConfig } from "../types/servers.ts";
+import type { EndpointConfig } from "../types/servers.ts";
 import { Connection, type ConnectionHooks } from "./connection.ts";
 import { withSignal } from "./deadline.ts";
 import { classify, HANDSHAKE, refusalCode, unreachable } from "./failure.ts";
@@ -41,7 +41,7 @@ function nobodyAnswered(thrown: unknown): boolean {
   return SdkError.isInstance(error) && error.code === SdkErrorCode.EraNegotiationFailed;
 }
 
-function nextWay(error: unknown, config: ServerConfig, tried: readonly Way[]): Way | undefined {
+function nextWay(error: unknown, config: EndpointConfig, tried: readonly Way[]): Way | undefined {
   const last = tried.at(-1) ?? "auto";
   if (!mayBeOtherEra(error, last)) return undefined;
   const refused = SdkHttpError.isInstance(error) && NOT_STREAMABLE.has(error.status);
@@ -81,7 +81,7 @@ export interface Opened {
  */
 export async function openConnection(
   server: string,
-  config: ServerConfig,
+  config: EndpointConfig,
   hooks: ConnectionHooks,
   { known, signal, onClosing, identified }: OpenOptions,
 ): Promise<Opened> {

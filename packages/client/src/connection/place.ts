@@ -1,4 +1,4 @@
-import type { ServerConfig } from "../types/servers.ts";
+import type { EndpointConfig } from "../types/servers.ts";
 
 /** `URL.parse`, which not every Node 20 has: the address, or null where it is none. */
 export function parseUrl(text: string, base?: string): URL | null {
@@ -27,7 +27,7 @@ function shownArguments(args: readonly string[]): string[] {
 }
 
 /** How a server is called in messages. */
-export function placeOf(config: ServerConfig): string {
+export function placeOf(config: EndpointConfig): string {
   if ("url" in config) return shownAddress(config.url);
   if ("command" in config) return [config.command, ...shownArguments(config.args ?? [])].join(" ");
   return "its own transport";

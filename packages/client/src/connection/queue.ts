@@ -1,4 +1,4 @@
-import type { ServerConfig } from "../types/servers.ts";
+import type { EndpointConfig } from "../types/servers.ts";
 
 /**
  * Lets at most `limit` pieces of work run at once, in the order they came; without a limit, all.
@@ -26,6 +26,6 @@ export function createQueue(limit: number | undefined): <T>(work: () => Promise<
 }
 
 /** How many calls a configured server is given at once; undefined for as many as there are. */
-export function callsAtOnce(config: ServerConfig): number | undefined {
+export function callsAtOnce(config: EndpointConfig): number | undefined {
   return "command" in config ? (config.pool ?? config.concurrency) : undefined;
 }

@@ -3,8 +3,9 @@ import { IdentityChanged, Refusal } from "../auth/refusal.ts";
 import type { AuthSession } from "../auth/types.ts";
 import { announcedCapabilities } from "../contract/accepted.ts";
 import { keepRefusal, type Refused, renewal } from "../contract/keeping.ts";
-import type { ServerConfig, ServerInfo, StdioServerConfig } from "../types/servers.ts";
+import type { EndpointConfig, ServerInfo, StdioServerConfig } from "../types/servers.ts";
 import type { Connection, ConnectionHooks } from "./connection.ts";
+import type { Attempt, Endpoint, Sent } from "./endpoint.ts";
 import { classify, HANDSHAKE } from "./failure.ts";
 import { openConnection } from "./open.ts";
 import { callsAtOnce, createQueue } from "./queue.ts";
@@ -13,7 +14,8 @@ import { contradicts, endpointOf, forget, recall, remember, type Verdict, wantsH
 /** How often a connection is looked for while its requests become somebody else's again and again. */
 const MAX_CHANGES = 3;
 
-function closedError(server: string): ConnectionError {
+/** The error of a server whose client was closed. */
+export function closedError(server: string): ConnectionError {
   return new ConnectionError(`the client was closed; server "${server}" can no longer be used. Create a new client`, {
     code: "closed",
     server,
@@ -25,9 +27,10 @@ function closedError(server: string): ConnectionError {
  * One configured server: one shared connection, opened on use and replaced when it dies. With a `pool`, calls that overlap run on
  * further connections, each of them a server of its own that nobody else sees.
  */
-export class Server {
+export class Server implements Endpoint {
   readonly name: string;
-  readonly config: ServerConfig;
+  readonly config: EndpointConfig;
+  readonly repeats = 1;
   readonly #hooks: ConnectionHooks;
   readonly #onState: (info: ServerInfo) => void;
   #current: Connection | undefined;
@@ -49,13 +52,20 @@ export class Server {
   /** A contract that was not agreed on a moment ago. */
   #refused: Refused | undefined;
 
-  constructor(name: string, config: ServerConfig, hooks: ConnectionHooks, onState: (info: ServerInfo) => void) {
+  /** @param session the authorisation that replicas share; left out, it has one of its own where it is configured */
+  constructor(
+    name: string,
+    config: EndpointConfig,
+    hooks: ConnectionHooks,
+    onState: (info: ServerInfo) => void,
+    session?: AuthSession,
+  ) {
     this.name = name;
     this.config = config;
     this.#hooks = hooks;
     this.#onState = onState;
     const signal = this.#closing.signal;
-    this.#session = "url" in config ? config.auth?.open({ server: name, config, signal }) : undefined;
+    this.#session = session ?? ("url" in config ? config.auth?.open({ server: name, config, signal }) : undefined);
     this.#turn = createQueue(callsAtOnce(config));
     this.#pooled = "command" in config && config.pool !== undefined;
     this.#info = { server: name, health: "idle", problems: [] };
@@ -63,6 +73,10 @@ export class Server {
 
   get info(): ServerInfo {
     return this.#info;
+  }
+
+  get revision(): string | undefined {
+    return this.#info.revision;
   }
 
   /** The id of its session on the older revision over HTTP, while there is one. */
@@ -98,6 +112,13 @@ export class Server {
   /** The shared connection; opens one if there is none, once for all who wait. */
   connection(): Promise<Connection> {
     return this.#session ? this.#identified() : this.#shared();
+  }
+
+  /** Asks the server anew what it is and offers; requests in flight may still end. @throws TenonError */
+  renew(): Promise<Connection> {
+    this.#forget();
+    this.#leave();
+    return this.connection();
   }
 
   /** The connection of whom requests are made for now. @throws IdentityChanged, AuthError */
@@ -174,6 +195,15 @@ export class Server {
     }
   }
 
+  send<T>(sent: Sent, attempt: Attempt<T>): Promise<T> {
+    const { what, safe, mayRepeat, via } = sent;
+    const use = (member: Server) => {
+      via.member = member;
+      return member.use(what, attempt, safe, mayRepeat);
+    };
+    return sent.inTurn ? this.turn(use) : use(via.member ?? this);
+  }
+
   /**
    * Runs `work` when it is its turn: at once, unless the server's `concurrency` is limited.
    * @param work is given what to use: this, or a member of its pool that has nothing else to do
@@ -191,7 +221,7 @@ export class Server {
   }
 
   /** Tells what is wrong with the server's lists, beside its health. */
-  report(problems: ServerInfo["problems"], error?: TenonError): void {
+  report(problems: ServerInfo["problems"], error?: { readonly code: string; readonly message: string }): void {
     const { error: _old, ...rest } = this.#info;
     const keep = this.#info.health === "down" ? _old : undefined;
     const now = error ? { code: error.code, message: error.message } : keep;

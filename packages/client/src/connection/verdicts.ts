@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { DiscoverResult } from "@modelcontextprotocol/client";
 import { isRecord, keepNewest, type TenonError } from "@tenon/core";
-import type { ServerConfig } from "../types/servers.ts";
+import type { EndpointConfig } from "../types/servers.ts";
 
 /** What is known about an endpoint before it is asked: which revision, or transport, it speaks. */
 export type Verdict =
@@ -40,7 +40,7 @@ export function wantsHandshake({ data, message }: TenonError): boolean {
  * Names an endpoint together with the credentials it is used with, so that nothing learned with one is used with another.
  * A digest: no credential is kept. `principal` is who requests are made for, where the server's `auth` says so. Undefined for a transport of the caller's own.
  */
-export function endpointOf(config: ServerConfig, principal = ""): string | undefined {
+export function endpointOf(config: EndpointConfig, principal = ""): string | undefined {
   if ("transport" in config) return undefined;
   const parts =
     "url" in config

@@ -74,6 +74,7 @@ export function acceptContract(
       version,
       serverId,
       capabilities: Object.freeze([...declared]),
+      schema,
       signed,
       ...(next !== undefined && { nextRotation: next }),
       ...(drift && { drift }),

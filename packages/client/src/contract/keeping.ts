@@ -2,8 +2,11 @@ import { ContractError, type TenonError } from "@tenon/core";
 import type { Connection, ConnectionHooks } from "../connection/connection.ts";
 import { renewContract } from "./negotiation.ts";
 
-/** Milliseconds in which a contract that was not agreed on is not tried again: calls that come together share one answer. */
-const KEEP_MS = 1_000;
+/**
+ * Milliseconds in which a contract that was not agreed on is not tried again, so that calls that come together share one answer: of a
+ * server that answered, and of one that was late, which may be better in a moment.
+ */
+const KEEP_MS = { refused: 1_000, late: 200 };
 /** Milliseconds until a server that could not be asked for its new declaration is asked again. */
 const AGAIN_MS = 5_000;
 
@@ -16,7 +19,8 @@ export interface Refused {
 
 /** What is kept of a failed attempt to open a connection: only what a contract has to do with. */
 export function keepRefusal(error: TenonError): Refused | undefined {
-  return error instanceof ContractError ? { error, until: Date.now() + KEEP_MS } : undefined;
+  if (!(error instanceof ContractError)) return undefined;
+  return { error, until: Date.now() + (error.retryable ? KEEP_MS.late : KEEP_MS.refused) };
 }
 
 /** Connections whose contract is being renewed, or was not long ago, and when it may be tried again. */

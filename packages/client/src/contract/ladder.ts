@@ -83,7 +83,7 @@ export async function climb<T>(ladder: Ladder<T>): Promise<Agreed<T>> {
           if (steps.length > 0) end("failed");
           throw error;
         }
-        last = error;
+        last = how.outcome === "refused" ? undefined : error;
         note(how);
         continue;
       }

@@ -11,6 +11,9 @@ import { judge, loadContract, type Terms, termsOf } from "./judge.ts";
 import { type Agreed, type Answer, climb, type Ladder } from "./ladder.ts";
 import { STEP_MS, type Step, stepsFor } from "./steps.ts";
 
+/** Milliseconds before the end of a connection's time at which its last step ends: so the step tells, and not the clock. */
+const MARGIN_MS = 20;
+
 /** What a client without wishes of its own takes. */
 const UNCONFIGURED = {};
 
@@ -37,7 +40,7 @@ function failing(error: unknown): ReturnType<NonNullable<Ladder<unknown>["failin
   if (refusalCode(error) !== undefined) return undefined;
   for (const cause of causes(error)) {
     if (cause instanceof VersionRefused)
-      return { outcome: "failed", reason: `the server refused it: ${cause.message}` };
+      return { outcome: "refused", reason: `the server refused it: ${cause.message}` };
     if (cause instanceof TenonError) return undefined;
   }
   if (SdkHttpError.isInstance(error)) {
@@ -123,8 +126,8 @@ export async function openStepwise<T extends { readonly connection: Connection }
   const terms = await termsFor(server, config);
   const opened = new Map<Connection, T>();
   const ask = async ({ meta }: Step): Promise<Answer<Connection>> => {
-    const limitMs = Math.min(STEP_MS, until() - Date.now());
-    if (limitMs <= 0) throw new SdkError(SdkErrorCode.RequestTimeout, "connectTimeoutMs is over");
+    const limitMs = Math.min(STEP_MS, until() - Date.now() - MARGIN_MS);
+    if (limitMs <= 0) throw new SdkError(SdkErrorCode.EraNegotiationFailed, "connectTimeoutMs is over");
     const made = await open({ meta, limitMs });
     opened.set(made.connection, made);
     return answerOf(made.connection);
@@ -173,7 +176,7 @@ function failingOver(error: unknown): ReturnType<typeof failing> {
   const known = failing(error);
   if (known) return known;
   const refused = isRecord(error) && isRecord(error.data) && typeof error.data.reason === "string";
-  return refused ? { outcome: "failed", reason: `the server refused it: ${messageOf(error)}` } : undefined;
+  return refused ? { outcome: "refused", reason: `the server refused it: ${messageOf(error)}` } : undefined;
 }
 
 /**

@@ -2,7 +2,7 @@ import { ProtocolError } from "@tenon/core";
 import { isToolResult } from "../call/results.ts";
 import type { WireContext } from "../call/wire.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
-import type { Server } from "../connection/server.ts";
+import type { Endpoint } from "../connection/endpoint.ts";
 import { expectText } from "../expect.ts";
 import { checkResumeOptions, checkStartOptions, checkTaskOptions } from "../options.ts";
 import { checkAnswers } from "../question/questions.ts";
@@ -16,7 +16,7 @@ export interface TaskDesk<Runtime extends ToolRuntime, Extra> {
   /** Ends with the client. */
   readonly signal: AbortSignal;
   /** @throws ConfigError `unknown_server` */
-  server(name: string): Server;
+  server(name: string): Endpoint;
   /** What one request needs. @throws ConfigError `unknown_server` */
   context(server: string, options: TaskRequestOptions): WireContext;
   /** Sends a call through the interceptors, which ends with the beginning of a task, or follows one. */
@@ -30,7 +30,7 @@ export interface TaskDesk<Runtime extends ToolRuntime, Extra> {
 }
 
 /** @throws ProtocolError `no_tasks`, and what opening a connection throws */
-async function needTasks(server: Server, what: string, signal: AbortSignal): Promise<void> {
+async function needTasks(server: Endpoint, what: string, signal: AbortSignal): Promise<void> {
   const connection = await withSignal(server.connection(), signal, () =>
     cancelled(server.name, what, signal.reason, false),
   );

@@ -36,7 +36,9 @@ export function sendTask(
   const { [META.idempotencyKey]: _key, ...rest } = meta;
   const what = `${method} (${taskInWords(taskId, tool)})`;
   const wire: WireRequest = { method, what, params: { taskId, ...params }, headers, meta: rest, signal, source };
-  return sendRequest(context, wire, {}, { mayRepeat: () => true, via });
+  // a replica that does not share its store with the others knows its own tasks only
+  const lacks = (error: unknown) => refusedWith(error) === INVALID_PARAMS;
+  return sendRequest(context, wire, {}, { mayRepeat: () => true, lacks, via });
 }
 
 /** Looks at a task once. @throws ProtocolError `task_gone`, `bad_answer`; TenonError */

@@ -2,7 +2,7 @@ import { ConfigError, messageOf, TenonError, TrustError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
 import { commandLineOf } from "../connection/launch.ts";
-import type { ServerConfig, ServerInfo } from "../types/servers.ts";
+import type { EndpointConfig, ServerConfig, ServerInfo } from "../types/servers.ts";
 import { definitionOf, diffTool, fingerprint, formatChanges, type ToolChange, type TrustedTool } from "./definition.ts";
 import { effectRefusal, notGranted, toolRefusal } from "./grants.ts";
 import { acceptStart, type Lock, pinnedTool, readLock, updateLock, withTools } from "./lock.ts";
@@ -155,7 +155,7 @@ export class Gate {
    * Asks before a child process is started that nobody accepted; once per command.
    * @throws TrustError `not_started`, ConfigError `handler_failed`, `bad_lock`
    */
-  async start(server: string, config: ServerConfig): Promise<void> {
+  async start(server: string, config: EndpointConfig): Promise<void> {
     const { onFirstStart, pin, signal } = this.#options;
     if (!onFirstStart || !("command" in config)) return;
     const commandLine = commandLineOf(config);

@@ -1,5 +1,6 @@
 import type { LoggingLevel } from "@modelcontextprotocol/client";
 import type { TelemetryOptions } from "@tenon/core";
+import type { Registry } from "../registry/types.ts";
 import type { OnFirstStart, PinOptions } from "../trust/gate.ts";
 import type { CallOptions, ReadOptions, ToolCallOutcome, ToolRuntime } from "./calls.ts";
 import type {
@@ -15,6 +16,7 @@ import type { SessionContext } from "./contracts.ts";
 import type { ClientEvents } from "./events.ts";
 import type { Interceptor } from "./interceptors.ts";
 import type { ApprovedSampling, ElicitationHandler, Roots, SamplingHandler } from "./questions.ts";
+import type { RoutingOptions } from "./routing.ts";
 import type { ServerConfig, ServerInfo } from "./servers.ts";
 import type { ClientTasks, FollowOptions } from "./tasks.ts";
 
@@ -49,6 +51,10 @@ export interface ClientOptions<Runtime extends ToolRuntime = ToolRuntime, Extra 
   logLevel?: LoggingLevel;
   /** Bytes the answer of a call, a prompt or a resource may have; a larger one fails its own call. Default 8 MiB. */
   maxResultBytes?: number;
+  /** How requests find a replica of a server that has several, and when one is left alone. */
+  routing?: RoutingOptions;
+  /** Says where servers with a `service` are. Whoever made it closes it; this client only stops to watch. */
+  registry?: Registry;
   /** What traces may tell of calls. Default: names, times and how they ended. */
   telemetry?: TelemetryOptions;
   /** How tasks are followed unless a call says otherwise (`task` of a call). */

@@ -63,6 +63,8 @@ export interface ContractInfo {
   readonly serverId: string;
   /** What may be asked of it, such as `tools.execute`. */
   readonly capabilities: readonly string[];
+  /** What it wants to know with every request: JSON Schema of the context. */
+  readonly schema: JsonObject;
   /** True when this client's keys vouch for it; without `keys` nobody looks. */
   readonly signed: boolean;
   /** ISO 8601: when it is asked for anew. */

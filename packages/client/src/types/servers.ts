@@ -5,6 +5,7 @@ import type { ToolSelection } from "../catalog/filters.ts";
 import type { Sandbox } from "../connection/launch.ts";
 import type { ServerTrust } from "../trust/types.ts";
 import type { ContractInfo, ServerContract } from "./contracts.ts";
+import type { BreakerOptions, BreakerState, RegistryInfo, ReplicaConfig, ReplicaInfo } from "./routing.ts";
 
 /** A server reached over Streamable HTTP. */
 export interface HttpServerConfig extends ToolSelection, ServerTrust {
@@ -29,6 +30,29 @@ export interface HttpServerConfig extends ToolSelection, ServerTrust {
   ca?: string | string[];
   /** Bytes that one message of this server may have; a larger one fails its call. Default 16 MiB. */
   maxResponseBytes?: number;
+  /** When it is left alone because it fails. A server of one address has a breaker only when this, or `routing.breaker`, is given. */
+  breaker?: BreakerOptions | false;
+}
+
+/** A server that runs several times. Its replicas are one server: trusted, signed in to and shown as one. */
+export interface ReplicasServerConfig extends Omit<HttpServerConfig, "url" | "socketPath"> {
+  /** Their addresses; a replica may have a name and say what it can do. */
+  replicas: readonly (string | ReplicaConfig)[];
+  /** The address that tokens are made for (RFC 8707): every replica must take them. Default: the address of the first one. */
+  resource?: string;
+}
+
+/** A server whose replicas a registry names; needs `registry` of `createClient`. */
+export interface ServiceServerConfig extends Omit<HttpServerConfig, "url" | "socketPath"> {
+  /** Its name in the registry. */
+  service: string;
+  /**
+   * Where its replicas may be, such as `"https://kb.example"` or `"http://*.kb.internal:*"`; what the registry names beside that is
+   * not used. Needed with `auth` or `headers`, and for calls with headers of their own: a registry must not decide who gets them.
+   */
+  origins?: readonly string[];
+  /** The address that tokens are made for (RFC 8707). Needed with an `auth` other than `bearer`. */
+  resource?: string;
 }
 
 /** A server started as a child process that speaks over its standard input and output. */
@@ -75,8 +99,11 @@ export interface TransportServerConfig extends ToolSelection, ServerTrust {
   contract?: ServerContract;
 }
 
-/** How a server is reached: by `url`, by `command`, or by a `transport` of your own. */
-export type ServerConfig = HttpServerConfig | StdioServerConfig | TransportServerConfig;
+/** One place where a server is reached: by `url`, by `command`, or by a `transport` of your own. */
+export type EndpointConfig = HttpServerConfig | StdioServerConfig | TransportServerConfig;
+
+/** How a server is reached: at one place, at several `replicas`, or where a registry says that its `service` is. */
+export type ServerConfig = EndpointConfig | ReplicasServerConfig | ServiceServerConfig;
 
 /** State of one configured server. */
 export interface ServerInfo {
@@ -98,6 +125,12 @@ export interface ServerInfo {
   readonly contract?: ContractInfo;
   /** Why it is down. */
   readonly error?: { readonly code: string; readonly message: string };
+  /** Where it has breakers: `closed` while one of its replicas is, `open` when nothing is let through to any. */
+  readonly breaker?: BreakerState;
+  /** Its replicas, where it has several or a breaker. */
+  readonly replicas?: readonly ReplicaInfo[];
+  /** The registry that names them, where one does. */
+  readonly registry?: RegistryInfo;
   /** Tools that were left out or are used with a reservation (a schema that cannot be checked), each with the reason; also lists of prompts or resources that failed, by their method. */
   readonly problems: ReadonlyArray<{ readonly tool: string; readonly reason: string }>;
 }

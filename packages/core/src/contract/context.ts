@@ -21,8 +21,10 @@ const isMissing = (value: unknown): boolean => value === undefined || value === 
 function missingField(schema: JsonObject, context: Readonly<Record<string, unknown>>): string | undefined {
   const { required } = schema;
   if (!Array.isArray(required)) return undefined;
-  const names = required.filter((name): name is string => typeof name === "string");
-  return names.find((name) => !Object.hasOwn(context, name) || isMissing(context[name]));
+  for (const name of required) {
+    if (typeof name === "string" && (!Object.hasOwn(context, name) || isMissing(context[name]))) return name;
+  }
+  return undefined;
 }
 
 /**

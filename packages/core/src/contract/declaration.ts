@@ -1,5 +1,5 @@
 import { ContractError } from "../errors.ts";
-import { isRecord, type JsonObject } from "../json.ts";
+import { isRecord, type JsonObject, jsonSize } from "../json.ts";
 
 /** The extension's id: its key among a server's capabilities, and the key of `_meta` under which a request carries its context. */
 export const CONTRACT_EXTENSION = "dev.tenon/context";
@@ -55,6 +55,10 @@ export interface ContractDeclaration {
 }
 
 const MAX_CAPABILITIES = 256;
+/** Characters of a version, of a server's name for itself, and of a capability. */
+const MAX_CHARS = { version: 32, server_id: 256, capability: 128 };
+/** Bytes of a whole declaration as JSON. */
+const MAX_BYTES = 65_536;
 
 function malformed(field: string, wanted: string): never {
   throw new ContractError(`The server's contract is malformed: ${field} must be ${wanted}`, {
@@ -81,9 +85,13 @@ function readSignature(value: unknown): ContractSignature {
 export function readDeclaration(value: unknown): ContractDeclaration {
   if (!isRecord(value)) return malformed(CONTRACT_EXTENSION, "an object");
   const { version, server_id, capabilities, context_schema, authentication, signature, next_rotation_time } = value;
-  if (typeof version !== "string") return malformed("version", 'a text such as "0.4.2"');
-  if (typeof server_id !== "string" || server_id === "") return malformed("server_id", "a text");
-  const isList = Array.isArray(capabilities) && capabilities.every((one) => typeof one === "string");
+  const isText = (given: unknown, most: number): given is string => typeof given === "string" && given.length <= most;
+  if (!isText(version, MAX_CHARS.version)) return malformed("version", 'a text such as "0.4.2"');
+  if (!isText(server_id, MAX_CHARS.server_id) || server_id === "") {
+    return malformed("server_id", `a text of 1 to ${MAX_CHARS.server_id} characters`);
+  }
+  if (jsonSize(value, MAX_BYTES) > MAX_BYTES) return malformed(CONTRACT_EXTENSION, `at most ${MAX_BYTES} bytes`);
+  const isList = Array.isArray(capabilities) && capabilities.every((one) => isText(one, MAX_CHARS.capability));
   if (!isList || capabilities.length > MAX_CAPABILITIES) {
     return malformed("capabilities", `a list of at most ${MAX_CAPABILITIES} texts`);
   }

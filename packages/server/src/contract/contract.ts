@@ -65,10 +65,13 @@ const USER_FIELD = "user_id";
 
 const capabilityOf: Readonly<Record<string, string>> = CAPABILITY_OF;
 
+const isSessionName = (name: unknown): name is string =>
+  typeof name === "string" && name !== "" && name.length <= MAX_SESSION_CHARS;
+
 function freeze(value: unknown): void {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const inner of Object.values(value)) freeze(inner);
+  for (const key in value) freeze(Reflect.get(value, key));
 }
 
 const invalid = (message: string, data: JsonObject): ProtocolError =>
@@ -190,10 +193,10 @@ export function openContract(
       if (found) throw contextRefusal(found);
       exchange.accepted = accepted(meta);
       const session = exchange.accepted.session ?? exchange.sessionId;
-      if (session !== undefined && session !== "") remembering.note(session, caller, exchange.accepted.context);
+      if (isSessionName(session)) remembering.note(session, caller, exchange.accepted.context);
     },
     async last(session, caller, { withoutExpiry }) {
-      const found = typeof session === "string" ? await remembering.find(session, caller) : undefined;
+      const found = isSessionName(session) ? await remembering.find(session, caller) : undefined;
       if (!found) {
         throw invalid(
           "There is no context of this session_id: none was accepted from this caller, or its time is over",

@@ -17,7 +17,7 @@ export interface Remembering {
 
 /** Sessions that are compared with without asking the store. */
 const MAX_SESSIONS = 10_000;
-/** Characters of their contexts together. */
+/** Characters of their contexts together, as they were last written. */
 const MAX_CHARS = 16 * 1024 * 1024;
 /** Milliseconds between two writes of one session: a context with a trace id changes with every call. */
 const WRITE_EVERY_MS = 1_000;
@@ -27,9 +27,12 @@ const CLOSE_MS = 2_000;
 const COMPLAIN_EVERY_MS = 60_000;
 
 interface Entry {
+  readonly key: string;
   readonly session: string;
   readonly owner: string;
-  text: string;
+  context: Readonly<JsonObject>;
+  /** Characters of the one that was written last. */
+  size: number;
   /** Milliseconds of the process's clock; long ago before the first time. */
   writtenAt: number;
   /** The last write did not succeed. */
@@ -42,6 +45,19 @@ interface Entry {
 /** Who a context belongs to, without saying who they are. Callers without a token are one: the session's name is all they have. */
 const ownerOf = (caller: Caller | undefined): string => digest(["context", identityOfCaller(caller)]);
 
+/** Whether two contexts say the same: nearly all are flat, and comparing is cheaper than writing them as text. */
+function same(a: Readonly<JsonObject>, b: Readonly<JsonObject>): boolean {
+  let left = 0;
+  for (const key in a) {
+    const value = a[key];
+    if (typeof value === "object" && value !== null) return JSON.stringify(a) === JSON.stringify(b);
+    if (value !== b[key]) return false;
+    left += 1;
+  }
+  for (const _ in b) left -= 1;
+  return left === 0;
+}
+
 /** @param ttlMs how long a context is kept after it was last accepted, at least half of it */
 export function createRemembering(
   store: ContextStore,
@@ -49,16 +65,20 @@ export function createRemembering(
 ): Remembering {
   const entries = new Map<string, Entry>();
   let chars = 0;
+  let closed = false;
   let complained = Number.NEGATIVE_INFINITY;
 
   async function write(entry: Entry): Promise<void> {
     entry.dirty = false;
     entry.failed = false;
     entry.writtenAt = performance.now();
-    const { owner, session, text } = entry;
+    const { owner, session, context } = entry;
+    const size = JSON.stringify(context).length;
+    if (entries.get(entry.key) === entry) chars += size - entry.size;
+    entry.size = size;
+    makeRoom();
     try {
-      // what is written was read as JSON, and is an object
-      await store.put({ server, owner, session }, JSON.parse(text) as JsonObject, ttlMs);
+      await store.put({ server, owner, session }, context, ttlMs);
     } catch (error) {
       // calls go on without: it is for who asks what the last context was
       entry.failed = true;
@@ -69,16 +89,18 @@ export function createRemembering(
     }
   }
 
-  /** Writes what is to be written, one write of a session at a time. */
-  function flush(entry: Entry): Promise<void> {
+  /** Writes now what is to be written; of one session there is one write at a time. */
+  async function flush(entry: Entry): Promise<void> {
     clearTimeout(entry.timer);
     entry.timer = undefined;
-    entry.writing ??= (async () => {
-      while (entry.dirty) await write(entry);
-    })().finally(() => {
+    await entry.writing;
+    if (!entry.dirty) return;
+    entry.writing ??= write(entry).finally(() => {
       entry.writing = undefined;
+      // what came meanwhile is written in its turn, unless somebody waits for it
+      if (entry.dirty && !closed) plan(entry);
     });
-    return entry.writing;
+    await entry.writing;
   }
 
   function plan(entry: Entry): void {
@@ -92,7 +114,7 @@ export function createRemembering(
     for (const [key, entry] of entries) {
       if (entries.size <= MAX_SESSIONS && chars <= MAX_CHARS) return;
       entries.delete(key);
-      chars -= entry.text.length;
+      chars -= entry.size;
       if (entry.dirty) void flush(entry);
     }
   }
@@ -100,28 +122,30 @@ export function createRemembering(
   return {
     note(session, caller, context) {
       const key = `${callerKey(caller)}\n${session}`;
-      const text = JSON.stringify(context);
-      let entry = entries.get(key);
-      const known = entry?.text === text && !entry.failed && performance.now() - entry.writtenAt < ttlMs / 2;
-      if (known || (entry?.text === text && entry.dirty)) return;
-      if (!entry) {
-        entry = {
-          session,
-          owner: ownerOf(caller),
-          text: "",
-          writtenAt: Number.NEGATIVE_INFINITY,
-          failed: false,
-          dirty: false,
-          writing: undefined,
-          timer: undefined,
-        };
-        entries.set(key, entry);
+      const known = entries.get(key);
+      if (known) {
+        // what is about to be written is the newest anyway
+        const kept = known.dirty || (!known.failed && performance.now() - known.writtenAt < ttlMs / 2);
+        if (kept && (known.context === context || same(known.context, context))) return;
+        known.context = context;
+        if (known.dirty) return;
       }
-      chars += text.length - entry.text.length;
-      entry.text = text;
+      const entry = known ?? {
+        key,
+        session,
+        owner: ownerOf(caller),
+        context,
+        size: 0,
+        writtenAt: Number.NEGATIVE_INFINITY,
+        failed: false,
+        dirty: false,
+        writing: undefined,
+        timer: undefined,
+      };
       entry.dirty = true;
+      if (!known) entries.set(key, entry);
+      if (!known) makeRoom();
       plan(entry);
-      makeRoom();
     },
     async find(session, caller) {
       const entry = entries.get(`${callerKey(caller)}\n${session}`);
@@ -129,6 +153,7 @@ export function createRemembering(
       return store.get({ server, owner: ownerOf(caller), session });
     },
     async close() {
+      closed = true;
       const written = Promise.all([...entries.values()].map(flush));
       // a store that does not answer must not keep a process from ending
       await within(CLOSE_MS, written, () => new Error("late")).catch(() => undefined);

@@ -67,6 +67,22 @@ describe("the admin port", () => {
     expect(getBlob).toHaveBeenCalledTimes(1);
   });
 
+  it("asks what else must answer, and names what does not", async () => {
+    let workers = 1;
+    const server = createServer({ name: "shop", version: "1.0.0", logSink: () => undefined });
+    onTestFinished(() => server.close());
+    const needs = {
+      workers: async () => {
+        if (workers < 2) throw new Error("1 of 2 workers");
+      },
+    };
+    const { url } = await server.admin({ port: 0, needs });
+    const ask = async () => (await fetch(`${url}/readyz`)).json();
+    expect(await ask()).toEqual({ status: "not ready", missing: "workers" });
+    workers = 2;
+    expect(await ask()).toEqual({ status: "ready" });
+  });
+
   it("is not ready while the server closes, and gone once it is closed", async () => {
     let end: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {

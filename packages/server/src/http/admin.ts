@@ -14,6 +14,8 @@ export interface AdminOptions {
    * given, and nothing else; a probe that comes from another machine needs the address it comes to.
    */
   host?: string;
+  /** What else must answer before it takes requests, by the name that `/readyz` says is missing. Each has two seconds. */
+  needs?: Readonly<Record<string, () => Promise<unknown>>>;
   /**
    * What `/metrics` answers, in the text format of Prometheus: what `openTelemetry()` of `@tenon/telemetry` returns is one.
    * Default: `/metrics` is not there.
@@ -43,6 +45,10 @@ const OPTIONS: OptionChecks<AdminOptions> = {
       `${where} must have a function text(), as what openTelemetry() of @tenon/telemetry returns, got ${kindOf(given)}`,
     );
   },
+  needs(given, where) {
+    if (isRecord(given) && Object.values(given).every((need) => typeof need === "function")) return;
+    refuseOption(`${where} must be an object of functions, got ${kindOf(given)}`);
+  },
 };
 
 /** Milliseconds that what is needed may take to answer: probes give up after some seconds. */
@@ -59,6 +65,7 @@ const REQUEST_MS = 5_000;
 interface Needs {
   readonly lifespan: () => Promise<unknown>;
   readonly store: () => Promise<unknown>;
+  readonly more?: AdminOptions["needs"];
   /** Whether it closes. */
   readonly isClosing: () => boolean;
   /** Hears why something is missing: whoever asks is told no more than what. */
@@ -66,16 +73,13 @@ interface Needs {
 }
 
 type Metrics = NonNullable<AdminOptions["metrics"]>;
-type Missing = "closing" | "lifespan" | "store";
-type Check = () => Promise<Missing | undefined>;
+/** What is missing, by its name. */
+type Check = () => Promise<string | undefined>;
 
 /** Looks once for all that ask at the same moment. */
-function createCheck({ lifespan, store, isClosing, log }: Needs): Check {
-  async function look(): Promise<Missing | undefined> {
-    const parts = [
-      ["lifespan", lifespan],
-      ["store", store],
-    ] as const;
+function createCheck({ lifespan, store, more = {}, isClosing, log }: Needs): Check {
+  async function look(): Promise<string | undefined> {
+    const parts = Object.entries({ lifespan, store, ...more });
     for (const [name, part] of parts) {
       try {
         await within(CHECK_MS, part(), () => new Error(`it did not answer within ${CHECK_MS} ms`));
@@ -86,7 +90,7 @@ function createCheck({ lifespan, store, isClosing, log }: Needs): Check {
     }
     return undefined;
   }
-  let looking: Promise<Missing | undefined> | undefined;
+  let looking: Promise<string | undefined> | undefined;
   return async () => {
     if (isClosing()) return "closing";
     looking ??= look().finally(() => {
@@ -145,9 +149,9 @@ async function respond(
  */
 export async function openAdmin(options: AdminOptions, needs: Needs): Promise<AdminListening> {
   checkOptions(options, OPTIONS, "admin(options)");
-  const { port, host = "127.0.0.1", metrics } = options;
+  const { port, host = "127.0.0.1", metrics, needs: more } = options;
   if (port === undefined) refuseOption("admin(options) needs a port; 0 takes a free one");
-  const check = createCheck(needs);
+  const check = createCheck({ ...needs, ...(more && { more }) });
   const server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (request, response) => {
     request.resume(); // nothing is read from it
     void respond(request, response, { check, metrics, log: needs.log });
@@ -163,7 +167,8 @@ export async function openAdmin(options: AdminOptions, needs: Needs): Promise<Ad
         }),
       );
     });
-    server.listen({ port, host }, () => resolve());
+    // of this process, also among the workers of a cluster: otherwise whoever has the turn would answer for another
+    server.listen({ port, host, exclusive: true }, () => resolve());
   });
   const bound = server.address() as AddressInfo; // a TCP server has one once it listens
   let closed: Promise<void> | undefined;

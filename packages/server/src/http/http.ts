@@ -17,12 +17,15 @@ import { type AuthFront, createFront } from "../auth/front.ts";
 import { type Admitted, createGate, type Verdict } from "../auth/gate.ts";
 import { createScopeRefusals, viewerOf } from "../auth/scope-refusals.ts";
 import type { TokenVerifier } from "../auth/types.ts";
+import type { Compatibility } from "../contract/compatibility.ts";
+import type { Contract } from "../contract/contract.ts";
+import { type CompatibilityEndpoint, compatibilityEndpoint } from "../contract/endpoints.ts";
 import { checkParamHeaders, paramHeadersOf } from "../definition/param-headers.ts";
 import type { Scopes } from "../definition/scopes.ts";
 import type { Service } from "../dispatch/dispatch.ts";
 import type { Bus } from "../dispatch/notify.ts";
 import { type Refusal, readMessage } from "../dispatch/params.ts";
-import { createLastingProtocol, createProtocol, exists, type Introduction } from "../dispatch/protocol.ts";
+import { createLastingProtocol, createProtocol, exists, type Introduction, identityOf } from "../dispatch/protocol.ts";
 import { createShares, withoutHidden } from "../dispatch/subscriptions.ts";
 import type { Caller } from "../handler/context.ts";
 import { taskIdsOf } from "../task/feed.ts";
@@ -40,8 +43,9 @@ export interface HttpOptions {
   /** Host names (without port) a request may be addressed to, against DNS rebinding. Default: the loopback names. */
   allowedHosts?: readonly string[];
   /**
-   * Host names of pages that may call from a browser: these get CORS headers. Default: pages of `allowedHosts` are answered, but
-   * without CORS headers, so that a page of another origin (another port is one) cannot read the answer.
+   * Pages that may call from a browser, and get CORS headers: an origin (`"https://desk.example"`) is that one only, a host name
+   * without port any origin of that host. Default: pages of `allowedHosts` are answered, but without CORS headers, so that a page
+   * of another origin (another port is one) cannot read the answer.
    */
   allowedOrigins?: readonly string[];
   /**
@@ -55,8 +59,11 @@ export interface HttpOptions {
   maxBodyBytes?: number;
   /** Milliseconds a client may take to send one request. Default 30,000. */
   requestTimeoutMs?: number;
-  /** Sessions of the older revision. */
-  sessions?: Partial<SessionLimits>;
+  /**
+   * Sessions of the older revision. `false` keeps none: its clients are answered request by request, by any of several processes,
+   * and a question to them is an error.
+   */
+  sessions?: Partial<SessionLimits> | false;
 }
 
 /** What the embedding program knows about a request before the protocol does. */
@@ -89,6 +96,8 @@ export interface HttpSide {
   fetch(request: Request, options?: Arrival): Promise<Response>;
   /** The token check; undefined where everybody may come in. */
   readonly front: AuthFront | undefined;
+  /** Whether a path is one that is answered here, where the endpoint's is `base`. */
+  serves(pathname: string, base: string): boolean;
   /** Whether the two headers name hosts this server answers to. */
   allows(host: string | undefined, origin: string | undefined): boolean;
   readonly maxBodyBytes: number;
@@ -171,7 +180,9 @@ export function createHttpSide(
   { verifier, scopes }: Admission,
 ): HttpSide {
   const hosts = [...(options.allowedHosts ?? localhostAllowedHostnames())];
-  const origins = [...(options.allowedOrigins ?? hosts)];
+  const given = options.allowedOrigins ?? hosts;
+  const origins = new Set(given.filter((one) => one.includes("://")).map((one) => new URL(one).origin));
+  const originHosts = given.filter((one) => !one.includes("://"));
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES;
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const modern: McpHttpHandler = createMcpHandler(({ era }) => createProtocol(service, introduction, era), {
@@ -182,7 +193,7 @@ export function createHttpSide(
   });
   const sessions = new LegacySessions(
     (listeners) => createLastingProtocol(service, introduction, "legacy", bus, listeners),
-    { ...SESSION_LIMITS, ...options.sessions },
+    { ...SESSION_LIMITS, ...(options.sessions || undefined) },
     service.log,
   );
   const answering = new Set<Promise<unknown>>();
@@ -190,6 +201,7 @@ export function createHttpSide(
   /** Streams of tasks that are being opened: many may ask at once. */
   let listensOpening = 0;
   const taskStreams = createTaskStreams();
+  let compatibility: Promise<Compatibility> | undefined;
   let closed = false;
   const knownScopes = (): ReadonlySet<string> => {
     const { requiredScopes = [], scopesSupported = [] } = verifier ?? {};
@@ -218,7 +230,8 @@ export function createHttpSide(
     };
   }
 
-  async function post(request: Request, caller: Caller | undefined, admitted: Admitted | undefined): Promise<Response> {
+  /** The body of a request, or the refusal of one that is none. */
+  async function parsedBody(request: Request): Promise<{ value: unknown } | { problem: string } | Response> {
     if (!isJsonContentType(request.headers.get("content-type"))) {
       return rpcError(415, -32000, "Content-Type must be application/json");
     }
@@ -231,7 +244,12 @@ export function createHttpSide(
         ? rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`)
         : rpcError(408, -32000, `The request body took longer than ${timeoutMs} ms`);
     }
-    const parsed = parseBody(read.text);
+    return parseBody(read.text);
+  }
+
+  async function post(request: Request, caller: Caller | undefined, admitted: Admitted | undefined): Promise<Response> {
+    const parsed = await parsedBody(request);
+    if (parsed instanceof Response) return parsed;
     if ("problem" in parsed) return rpcError(400, -32700, parsed.problem);
     const { body, refused } = readBody(parsed.value);
     const header = (name: string): string | undefined => request.headers.get(name) ?? undefined;
@@ -266,7 +284,8 @@ export function createHttpSide(
       if (isInitializeRequest(body)) {
         // no session is opened for a contract that this server does not have
         const unsupported = contractRefusal(service, body);
-        return unsupported ?? sessions.open(inSession(request, caller, body));
+        if (unsupported) return unsupported;
+        if (options.sessions !== false) return sessions.open(inSession(request, caller, body));
       }
     }
     if (refusal) return Response.json(refusal);
@@ -338,7 +357,36 @@ export function createHttpSide(
     });
   }
 
-  async function answer(request: Request, caller: Caller | undefined, admitted?: Admitted): Promise<Response> {
+  /** Answers a request to one of the endpoints for older clients, which only a server with a contract has. */
+  async function compatible(
+    request: Request,
+    endpoint: CompatibilityEndpoint,
+    contract: Contract,
+    caller: Caller | undefined,
+  ): Promise<Response> {
+    if (request.method !== "POST") return rpcError(405, -32000, "Use POST", { headers: { Allow: "POST" } });
+    const parsed = await parsedBody(request);
+    if (parsed instanceof Response) return parsed;
+    if ("problem" in parsed) return rpcError(400, -32000, parsed.problem);
+    compatibility ??= import("../contract/compatibility.ts").then(({ createCompatibility }) =>
+      createCompatibility(service, contract, identityOf(introduction)),
+    );
+    const { headers } = request;
+    const metadataUrl = (): string | undefined => front?.metadataUrl(request);
+    const insufficient = (body: unknown): Response | undefined =>
+      caller && scopeRefusals.of({ caller, era: "legacy", headers, body, metadataUrl });
+    return (await compatibility).answer({ endpoint, request, caller, insufficient }, parsed.value);
+  }
+
+  async function answer(
+    request: Request,
+    caller: Caller | undefined,
+    base: string | undefined,
+    admitted?: Admitted,
+  ): Promise<Response> {
+    const { contract } = service;
+    const endpoint = contract && compatibilityEndpoint(new URL(request.url).pathname, base);
+    if (endpoint) return compatible(request, endpoint, contract, caller);
     if (request.method === "POST") return post(request, caller, admitted);
     const session = request.headers.get("mcp-session-id");
     if (session !== null && (request.method === "GET" || request.method === "DELETE")) {
@@ -349,15 +397,15 @@ export function createHttpSide(
   }
 
   /** Answers a request of somebody who may come in. */
-  async function admit(request: Request, { caller, verdict }: Arrival): Promise<Response> {
-    if (caller) return answer(request, { ...caller, scopes: scopes.implied(caller.scopes) });
-    if (!front) return answer(request, undefined);
+  async function admit(request: Request, { caller, verdict, endpoint }: Arrival): Promise<Response> {
+    if (caller) return answer(request, { ...caller, scopes: scopes.implied(caller.scopes) }, endpoint);
+    if (!front) return answer(request, undefined, endpoint);
     if (Number(request.headers.get("content-length")) > maxBodyBytes) {
       return rpcError(413, -32000, `The request body is larger than ${maxBodyBytes} bytes`);
     }
     const authorization = request.headers.get("authorization") ?? undefined;
     const found = verdict ?? (await front.admit(authorization, request.url));
-    return "status" in found ? front.refuse(found, request) : answer(request, found.caller, found);
+    return "status" in found ? front.refuse(found, request) : answer(request, found.caller, endpoint, found);
   }
 
   const hostRefusal = (host: string | undefined): string | undefined => {
@@ -365,7 +413,8 @@ export function createHttpSide(
     return result.ok ? undefined : result.message;
   };
   const originRefusal = (origin: string | undefined): string | undefined => {
-    const result = validateOriginHeader(origin, origins);
+    if (origin !== undefined && origins.has(origin)) return undefined;
+    const result = validateOriginHeader(origin, originHosts);
     return result.ok ? undefined : result.message;
   };
 
@@ -373,6 +422,10 @@ export function createHttpSide(
     maxBodyBytes,
     sessions,
     front,
+    serves: (pathname, base) =>
+      pathname === base ||
+      front?.isMetadata(pathname, base) === true ||
+      (service.contract !== undefined && compatibilityEndpoint(pathname, base) !== undefined),
     allows: (host, origin) => (hostRefusal(host) ?? originRefusal(origin)) === undefined,
     async fetch(request, arrival = {}) {
       const { host: addressed, pathname } = new URL(request.url);

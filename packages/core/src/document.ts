@@ -1,7 +1,15 @@
-import { ConfigError, isRecord, messageOf } from "@tenon/core";
-import { didYouMean, shownValue } from "@tenon/core/internal";
+/**
+ * `@tenon/core/internal/document`: configurations as text that people write, JSON or YAML, whose errors say where. It is a module
+ * of its own, so that only those who read one load the parsers.
+ */
 import * as jsonc from "jsonc-parser";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { ConfigError, messageOf } from "./errors.ts";
+import { isRecord } from "./json.ts";
+import { didYouMean } from "./options.ts";
+import { shownValue } from "./text.ts";
+
+export { type EnvironmentVariable, expand, readEnvironment } from "./variables.ts";
 
 /** Where something stands in a configuration: the keys that lead to it. */
 export type KeyPath = readonly (string | number)[];
@@ -13,6 +21,14 @@ export interface ConfigDocument {
   readonly value: unknown;
   /** The 1-based line of a key, or of the nearest key around it. */
   lineOf(path: KeyPath): number;
+  /** The same with the 1-based column. */
+  placeOf(path: KeyPath): Place;
+}
+
+/** A place in a text, both counted from 1. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
 }
 
 /** `mcpServers.github.env.TOKEN`; a key that is no plain word stands in brackets. */
@@ -53,10 +69,21 @@ export function checkKey(document: ConfigDocument, path: KeyPath, key: string, k
   return false;
 }
 
-function lineAt(text: string, offset: number): number {
-  let line = 1;
-  for (let i = 0; i < offset && i < text.length; i++) if (text.charCodeAt(i) === 10) line++;
-  return line;
+/** Where each line of a text begins. */
+function lineStarts(text: string): number[] {
+  const starts = [0];
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+function placeAt(starts: readonly number[], offset: number): Place {
+  let low = 0;
+  for (let high = starts.length - 1; low < high; ) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((starts[middle] ?? 0) <= offset) low = middle;
+    else high = middle - 1;
+  }
+  return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 };
 }
 
 function define(object: Record<string, unknown>, key: string, value: unknown): void {
@@ -66,9 +93,10 @@ function define(object: Record<string, unknown>, key: string, value: unknown): v
 
 function parseJson(text: string, file: string): ConfigDocument {
   const errors: jsonc.ParseError[] = [];
+  const starts = lineStarts(text);
   const root = jsonc.parseTree(text, errors, { allowTrailingComma: true, disallowComments: false });
   const at = (offset: number, path: KeyPath, problem: string) =>
-    configError({ file, lineOf: () => lineAt(text, offset) }, path, problem);
+    configError({ file, lineOf: () => placeAt(starts, offset).line }, path, problem);
   const [error] = errors;
   if (error || !root) {
     const reason = error
@@ -83,9 +111,10 @@ function parseJson(text: string, file: string): ConfigDocument {
       `is no JSON: ${reason} near ${shownValue(text.slice(error?.offset ?? 0).slice(0, 20))}`,
     );
   }
-  const lines = new Map<string, number>();
+  const places = new Map<string, Place>();
   const read = (node: jsonc.Node, path: KeyPath): unknown => {
-    lines.set(JSON.stringify(path), lineAt(text, node.parent?.type === "property" ? node.parent.offset : node.offset));
+    const { offset } = node.parent?.type === "property" ? node.parent : node;
+    places.set(JSON.stringify(path), placeAt(starts, offset));
     if (node.type === "array") return (node.children ?? []).map((item, index) => read(item, [...path, index]));
     if (node.type !== "object") return node.value;
     const object: Record<string, unknown> = {};
@@ -99,43 +128,53 @@ function parseJson(text: string, file: string): ConfigDocument {
     return object;
   };
   const value = read(root, []);
-  return { file, value, lineOf: (path) => nearest(lines, path) };
+  return located(file, value, places);
 }
 
-function nearest(lines: ReadonlyMap<string, number>, path: KeyPath): number {
-  for (let length = path.length; length >= 0; length--) {
-    const line = lines.get(JSON.stringify(path.slice(0, length)));
-    if (line !== undefined) return line;
-  }
-  return 1;
+function located(file: string, value: unknown, places: ReadonlyMap<string, Place>): ConfigDocument {
+  const placeOf = (path: KeyPath): Place => {
+    for (let length = path.length; length >= 0; length--) {
+      const place = places.get(JSON.stringify(path.slice(0, length)));
+      if (place) return place;
+    }
+    return { line: 1, column: 1 };
+  };
+  return { file, value, placeOf, lineOf: (path) => placeOf(path).line };
 }
 
 function parseYaml(text: string, file: string): ConfigDocument {
   const counter = new LineCounter();
   const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
-  const lineOf = (offset: number | undefined): number =>
-    Math.max(1, offset === undefined ? 1 : counter.linePos(offset).line);
+  const placeOf = (offset = 0): Place => {
+    const { line, col } = counter.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
   const [error] = document.errors;
   if (error) {
     throw configError(
-      { file, lineOf: () => lineOf(error.pos[0]) },
+      { file, lineOf: () => placeOf(error.pos[0]).line },
       [],
       `is no YAML: ${error.message}`,
       "invalid_config",
       error,
     );
   }
-  const lines = new Map<string, number>();
+  const places = new Map<string, Place>();
   const walk = (node: Node | null | undefined, path: KeyPath): void => {
     if (isMap(node)) {
       for (const { key, value } of node.items) {
         const name = isScalar(key) ? String(key.value) : String(key);
         const inner = [...path, name];
-        lines.set(JSON.stringify(inner), lineOf(isScalar(key) ? key.range?.[0] : undefined));
+        places.set(JSON.stringify(inner), placeOf(isScalar(key) ? key.range?.[0] : undefined));
         walk(value as Node | null, inner); // a parsed document holds nodes only
       }
     } else if (isSeq(node)) {
-      for (const [index, item] of node.items.entries()) walk(item as Node, [...path, index]); // the same
+      for (const [index, item] of node.items.entries()) {
+        const inner = [...path, index];
+        const one = item as Node; // the same
+        places.set(JSON.stringify(inner), placeOf(one.range?.[0]));
+        walk(one, inner);
+      }
     }
   };
   walk(document.contents, []);
@@ -146,19 +185,25 @@ function parseYaml(text: string, file: string): ConfigDocument {
     const reason = messageOf(cause);
     throw configError({ file, lineOf: () => 1 }, [], `is no YAML: ${reason}`, "invalid_config", cause);
   }
-  return { file, value, lineOf: (path) => nearest(lines, path) };
+  return located(file, value, places);
 }
 
 /**
  * Reads the text of a configuration: JSON with comments and trailing commas, or YAML.
+ * @param wanted what it must hold, for the message: `"an object with mcpServers"`
  * @throws ConfigError `invalid_config` with file and line
  */
-export function parseDocumentText(given: string, file: string, format: "json" | "yaml" | undefined): ConfigDocument {
+export function parseDocumentText(
+  given: string,
+  file: string,
+  format: "json" | "yaml" | undefined,
+  wanted: string,
+): ConfigDocument {
   const text = given.replace(/^\ufeff/, "");
   const yaml = format === undefined ? /\.ya?ml$/i.test(file) || !/^\s*(?:[{[]|\/[/*]|$)/.test(text) : format === "yaml";
   const document = yaml ? parseYaml(text, file) : parseJson(text, file);
   if (!isRecord(document.value)) {
-    throw configError(document, [], `must be an object with mcpServers, got ${shownValue(document.value)}`);
+    throw configError(document, [], `must be ${wanted}, got ${shownValue(document.value)}`);
   }
   return document;
 }

@@ -1,0 +1,149 @@
+import cluster from "node:cluster";
+import { readFileSync } from "node:fs";
+import { cleanText, codeOf, isLoopback, messageOf } from "@tenon/core";
+import { CommandError } from "../failure.ts";
+import type { PlaceFlags } from "../place.ts";
+import { problemsError } from "./problems.ts";
+import { checkFile, startServing } from "./serving.ts";
+import { readServeFile, type ServeFile, type Settings } from "./settings.ts";
+import { supervise } from "./supervisor.ts";
+
+/** The options of `tenon serve`. */
+export interface ServeFlags extends PlaceFlags {
+  readonly config: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly adminPort?: number;
+  readonly workers?: number;
+  readonly check?: boolean;
+  readonly json?: boolean;
+}
+
+/** Milliseconds after which a process ends that functions of the user hold open. */
+const LINGER_MS = 300;
+/** Milliseconds one process has to end. */
+const CLOSE_MS = 5_000;
+
+const say = (text: string): void => {
+  process.stderr.write(`tenon serve: ${cleanText(text)}\n`);
+};
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    const missing = codeOf(cause) === "ENOENT";
+    throw new CommandError(
+      {
+        what: "nothing is served",
+        why: missing ? `there is no ${path}` : `${path} cannot be read: ${messageOf(cause)}`,
+        todo: "give the path of the file with --config",
+      },
+      { code: "no_config", cause },
+    );
+  }
+}
+
+/** Resolves at the first Ctrl-C or SIGTERM; a second one ends the process at once. */
+function untilStopped(atOnce: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const stop = (): void => {
+      if (asked) {
+        atOnce();
+        process.exit(130);
+      }
+      asked = true;
+      resolve();
+    };
+    process.on("SIGINT", stop).on("SIGTERM", stop);
+  });
+}
+
+/** Says that everything listens: one line for people, one of JSON for programs. */
+function announce(
+  { name, version, tools, workers, host, auth }: Settings,
+  url: string,
+  admin: string | undefined,
+  json: boolean,
+): void {
+  const many = workers > 1 ? `, ${workers} workers` : "";
+  const health = admin === undefined ? "" : `, health checks on ${admin}`;
+  say(
+    `${name} ${version} listens on ${url} (${tools.length} ${tools.length === 1 ? "tool" : "tools"}${many})${health}`,
+  );
+  if (!isLoopback(host) && !auth)
+    say(`WARNING: ${host} can be reached by other computers, and anyone there may call: set mcp.authentication`);
+  if (json)
+    process.stdout.write(
+      `${JSON.stringify({ name, version, url, admin: admin ?? null, workers, pid: process.pid })}\n`,
+    );
+}
+
+async function serveWithWorkers({ settings }: ServeFile, text: string, json: boolean): Promise<void> {
+  const { name, version, workers, adminPort } = settings;
+  let killAll = (): void => undefined;
+  const stopped = untilStopped(() => killAll());
+  const started = supervise({ name, version, text, count: workers, adminPort, log: say });
+  const early = await Promise.race([started, stopped.then(() => undefined)]);
+  if (!early) return (await started).close();
+  killAll = early.kill;
+  announce(settings, early.url, early.admin, json);
+  try {
+    await Promise.race([stopped, early.failed]);
+  } finally {
+    await early.close();
+  }
+}
+
+async function serveAlone(file: ServeFile, flags: ServeFlags): Promise<void> {
+  const { adminPort } = file.settings;
+  const serving = await startServing(file, { ...flags, workers: 1, adminPort, portGiven: flags.port !== undefined });
+  announce(file.settings, serving.url, serving.admin, flags.json === true);
+  await untilStopped(() => undefined);
+  setTimeout(() => process.exit(1), CLOSE_MS).unref();
+  await serving.close();
+}
+
+async function check(file: ServeFile, json: boolean): Promise<void> {
+  const { name, version, tools } = file.settings;
+  try {
+    await checkFile(file);
+  } finally {
+    const problems = file.problems.all();
+    if (json)
+      process.stdout.write(
+        `${JSON.stringify({ ok: problems.length === 0, name, version, tools: tools.map((tool) => tool.name), problems })}\n`,
+      );
+  }
+  if (!json)
+    process.stdout.write(
+      `${cleanText(`${file.file}: ${name} ${version} can be served: ${tools.map((tool) => tool.name).join(", ")}`)}\n`,
+    );
+}
+
+/**
+ * `tenon serve`: serves what a file says until it is stopped.
+ * @throws CommandError with everything that is wrong with the file, or why it cannot be served
+ */
+export async function serve(flags: ServeFlags): Promise<void> {
+  // what functions of the user have opened must not keep a process that is done
+  const linger = (): unknown => setTimeout(() => process.exit(), LINGER_MS).unref();
+  try {
+    if (cluster.isWorker) {
+      const { runServeWorker } = await import("./worker.ts");
+      await runServeWorker(flags);
+    }
+    const text = readText(flags.config);
+    const file = await readServeFile(text, flags.config, process.env, flags);
+    if (flags.check) return await check(file, flags.json === true);
+    if (file.problems.all().length > 0) {
+      await checkFile(file); // the rest of what is wrong
+      throw problemsError(file.file, file.problems.all());
+    }
+    if (file.settings.workers > 1) await serveWithWorkers(file, text, flags.json === true);
+    else await serveAlone(file, flags);
+  } finally {
+    linger();
+  }
+}
