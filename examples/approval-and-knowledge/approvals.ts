@@ -32,7 +32,7 @@ server.use((request, next) => {
   const { method, meta } = request;
   if (method !== "tools/call") return next();
   const line = { server: "approval", method, context: meta["dev.tenon/context"] };
-  appendFileSync(join(folder, "seen"), `${JSON.stringify(line)}\n`);
+  appendFileSync(join(folder, "told"), `${JSON.stringify(line)}\n`);
   return next();
 });
 

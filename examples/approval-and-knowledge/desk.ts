@@ -3,27 +3,35 @@ import { join } from "node:path";
 import { Command } from "@langchain/langgraph";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { type Answer, contextMeta, invokeAgent, openQuestions, resumeValue, stateContext } from "@tenon/agent";
-import { type ClientOptions, createClient, type ServerConfig } from "@tenon/client";
+import { createClient, type ServerConfig } from "@tenon/client";
+import type { Registry } from "@tenon/client/registry";
 import { caller } from "./contract.ts";
 import { openGraph } from "./graph.ts";
 
-export interface DeskOptions extends Pick<ClientOptions, "registry"> {
+export interface DeskOptions {
+  /** Says where the knowledge base is. */
+  readonly registry: Registry;
   /** Where the conversations are kept. */
   readonly folder: string;
   readonly servers: { readonly kb: ServerConfig; readonly approval: ServerConfig };
 }
 
+/** The desk, as `openDesk` opened it. */
+export type Desk = Awaited<ReturnType<typeof openDesk>>;
+
 /** Opens the desk. What it was at in an earlier process, it goes on with. */
-export async function openDesk({ folder, servers, ...options }: DeskOptions) {
-  const context = stateContext(caller); // the fields of the contract, from the fields of the state
+export async function openDesk({ folder, registry, servers }: DeskOptions) {
+  const context = stateContext(caller); // its fields are the state's fields of the same name
   const client = createClient({
     servers,
-    ...options,
+    registry,
+    // all of a conversation goes to one replica, tools and resources alike
+    routing: { key: ({ context }) => (typeof context?.session_id === "string" ? context.session_id : undefined) },
     elicitation: "interrupt",
     interceptors: [contextMeta(context, { servers: Object.keys(servers) })],
   });
   const checkpointer = SqliteSaver.fromConnString(join(folder, "threads.sqlite"));
-  const graph = await openGraph(client, checkpointer);
+  const graph = await openGraph(client, context, checkpointer);
   const thread = (id: string) => ({ configurable: { thread_id: id } });
 
   return {

@@ -17,20 +17,26 @@ server.use((request, next) => {
   const { method, meta } = request;
   if (method !== "tools/call" && method !== "resources/read") return next();
   const line = { server: "kb", replica: name, method, context: meta["dev.tenon/context"] };
-  appendFileSync(join(folder, "seen"), `${JSON.stringify(line)}\n`);
+  appendFileSync(join(folder, "told"), `${JSON.stringify(line)}\n`);
   return next();
 });
 
 const hit = z.object({ name: z.string(), title: z.string(), snippet: z.string() });
+// what version 1.1.0 brings: how many articles were searched
+const news = version === "1.0.0" ? {} : { searched: articles.names.length };
 server.tool(
   "search_articles",
   {
     description: "Searches the articles of the customer service, in Chinese and English. Best first.",
     input: z.object({ query: z.string().max(200), limit: z.int().min(1).max(20).default(5) }),
-    output: z.object({ hits: z.array(hit), answered_by: z.string() }),
+    output: z.object({
+      hits: z.array(hit),
+      answered_by: z.string(),
+      ...(version !== "1.0.0" && { searched: z.int() }),
+    }),
     annotations: { readOnlyHint: true },
   },
-  ({ query, limit }) => ({ hits: articles.search(query, limit), answered_by: `${name} ${version}` }),
+  ({ query, limit }) => ({ hits: articles.search(query, limit), answered_by: `${name} ${version}`, ...news }),
 );
 server.resource(
   "kb://articles/{name}",
