@@ -20,6 +20,7 @@ import { createClient } from "@tenon/client";
 import { bearer, clientCredentials, enterpriseManaged, oauth, workloadIdentity } from "@tenon/client/auth";
 import { loadConfig, parseConfig } from "@tenon/client/config";
 import * as interceptors from "@tenon/client/interceptors";
+import * as registries from "@tenon/client/registry";
 import { askInTerminal } from "@tenon/client/terminal";
 import { createServer, defineTool } from "@tenon/server";
 import { app } from "@tenon/server/apps";
@@ -142,6 +143,11 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client/auth WorkloadIdentityOptions": workloadIdentity,
   "@tenon/client/config ConfigOptions": (given) => loadConfig("tenon.json", given),
   "@tenon/client/config ParseOptions": (given) => parseConfig("{}", given),
+  "@tenon/client/registry ConsulRegistryOptions": registries.consulRegistry,
+  "@tenon/client/registry FileRegistryOptions": (given) => registries.fileRegistry("services.json", given),
+  "@tenon/client/registry McpRegistryOptions": registries.mcpRegistry,
+  "@tenon/client/registry ReplicaConfig": (given: object) =>
+    registries.staticRegistry({ kb: [{ url: "http://127.0.0.1:9/mcp", ...given }] }),
   "@tenon/client/terminal AskInTerminalOptions": (given) =>
     askInTerminal({ mode: "form", message: "", fields: [], schema: {} }, given),
   "@tenon/agent ApprovalOptions": (given) => approvals([], {}, given),

@@ -76,14 +76,15 @@ function checkTexts(value: unknown, where: string): void {
   }
 }
 
-function checkUrl(url: unknown, where: string): void {
+/** Refuses what is no address of a server. */
+export function checkUrl(url: unknown, where: string): void {
   const parsed = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
   if (parsed && ["http:", "https:"].includes(parsed.protocol)) return;
   wrong(`${where} must be an http or https address such as http://127.0.0.1:8030/mcp, got ${JSON.stringify(url)}`);
 }
 
-/** Anything but PEM is passed over by TLS without a word, and every certificate then refused. */
-function checkAuthorities(ca: unknown, where: string): void {
+/** Refuses certificates that are none. Anything but PEM is passed over by TLS without a word, and every certificate then refused. */
+export function checkAuthorities(ca: unknown, where: string): void {
   const authorities: unknown[] = [ca].flat();
   if (!authorities.every((one) => typeof one === "string")) wrong(`${where} must be a text`);
   if (authorities.every((one) => PEM_CERTIFICATE.test(String(one)))) return;

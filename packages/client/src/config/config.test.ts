@@ -57,6 +57,23 @@ const SAMPLES: [what: string, text: string, servers: unknown, options?: ParseOpt
     },
     { input: () => "typed" },
   ],
+  [
+    "servers that run several times",
+    `{ "routing": { "breaker": { "failures": 20, "rate": { "threshold": 0.5 } }, "prewarm": true },
+       "registry": { "type": "consul", "url": "http://127.0.0.1:8500", "token": "\${TOKEN}" },
+       "mcpServers": {
+         "kb": { "replicas": ["https://a.example/mcp", { "url": "https://b.example/mcp", "id": "b", "capabilities": ["tools.execute"] }],
+                 "resource": "https://kb.example/mcp", "breaker": false },
+         "orders": { "type": "http", "service": "orders", "origins": ["https://*.orders.example"], "headers": { "X-Key": "\${TOKEN}" } } } }`,
+    {
+      kb: {
+        replicas: ["https://a.example/mcp", { url: "https://b.example/mcp", id: "b", capabilities: ["tools.execute"] }],
+        resource: "https://kb.example/mcp",
+        breaker: false,
+      },
+      orders: { service: "orders", origins: ["https://*.orders.example"], headers: { "X-Key": "secret" } },
+    },
+  ],
   ["VS Code's settings", `{ "mcp": { "servers": { "a": { "command": "node" } } } }`, { a: { command: "node" } }],
   [
     "Windsurf and Gemini",
@@ -218,6 +235,25 @@ const WRONG: [text: string, message: string, schemaKnows?: false][] = [
   [
     '{\n "mcpServers": {\n  "a": {\n   "comand": "x" } } }',
     '/project/mcp.json:4: mcpServers.a.comand is no known key; did you mean "command"?',
+  ],
+  [
+    '{ "registry": { "type": "consl", "url": "http://a" }, "mcpServers": {} }',
+    'registry.type is "consl"; did you mean "consul"?',
+  ],
+  [
+    '{ "registry": {\n "type": "consul", "urll": "http://a" }, "mcpServers": {} }',
+    '/project/mcp.json:1: registry: consulRegistry(options) has no option "urll"; did you mean "url"?',
+  ],
+  ['{ "registry": { "type": "file", "path": "" }, "mcpServers": {} }', "registry: path must be a text"],
+  [
+    '{ "routing": { "prewarn": true }, "mcpServers": {} }',
+    'routing: routing has no option "prewarn"; did you mean "prewarm"?',
+  ],
+  ['{ "mcpServers": { "a": { "replicas": [] } } }', "mcpServers.a.replicas must be a list of at least one address"],
+  [
+    '{ "mcpServers": { "a": { "service": "a", "headers": { "X-Key": "1" } } } }',
+    "has headers, which would be sent to whatever address the registry names",
+    false,
   ],
   ['{ "mcpservers": {} }', 'mcpservers is no known key; did you mean "mcpServers"?'],
   ['{ "mcpServers": { "a": { "url": "https://example.com", "headrs": {} } } }', 'did you mean "headers"?'],

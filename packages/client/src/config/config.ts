@@ -16,6 +16,7 @@ import { CHOICES } from "../options.ts";
 import type { ClientOptions } from "../types/client.ts";
 import type { ServerConfig } from "../types/servers.ts";
 import { TOP_FOREIGN, TOP_KEYS } from "./keys.ts";
+import { readRegistry, readRouting } from "./registry.ts";
 import { type ConfigWarning, type EntryContext, folderOf, isDisabled, readServer } from "./servers.ts";
 import { type ConfigInput, expand, type VariableSources } from "./variables.ts";
 
@@ -48,7 +49,7 @@ export interface Config {
   /** Names of servers that are switched off in the file. */
   readonly disabled: readonly string[];
   /** `servers` and everything else the file says to `createClient`: `createClient({ ...config.client, elicitation })`. */
-  readonly client: Pick<ClientOptions, "servers" | "pin" | keyof typeof CHOICES>;
+  readonly client: Pick<ClientOptions, "servers" | "pin" | "routing" | "registry" | keyof typeof CHOICES>;
   /** What is not wrong but probably not meant, ready to show. */
   readonly warnings: readonly ConfigWarning[];
 }
@@ -143,6 +144,10 @@ async function clientOptions(
     }
     out[key] = value;
   }
+  const routing = readRouting(document, await expand(document, ["routing"], top.routing, from));
+  if (routing) out.routing = routing;
+  const registry = readRegistry(document, await expand(document, ["registry"], top.registry, from), folder);
+  if (registry) out.registry = registry;
   const pin = await expand(document, ["pin"], top.pin, from);
   if (pin === undefined || pin === false) return out;
   const given = isRecord(pin) ? pin : { file: pin };

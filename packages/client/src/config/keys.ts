@@ -1,7 +1,16 @@
 import { CHOICES, SERVER_OPTIONS } from "../options.ts";
 
 /** Top level: read here. */
-export const TOP_KEYS = ["$schema", "mcpServers", "servers", "inputs", "pin", ...Object.keys(CHOICES)];
+export const TOP_KEYS = [
+  "$schema",
+  "mcpServers",
+  "servers",
+  "inputs",
+  "pin",
+  "routing",
+  "registry",
+  ...Object.keys(CHOICES),
+];
 /** Top level: other programs' parts of the same file, and the parts that serve tools instead of reaching them. */
 export const TOP_FOREIGN = [
   "server",

@@ -27,7 +27,7 @@ function connectOptions({ ca, socketPath, connectTimeoutMs }: HttpServerConfig):
 }
 
 /** A connector whose sockets never hold the process open; the pool would otherwise take hold of a busy one. */
-function quietly(connect: buildConnector.connector): buildConnector.connector {
+export function quietly(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) =>
     connect(options, (...outcome) => {
       const [, socket] = outcome;

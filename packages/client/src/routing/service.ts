@@ -36,6 +36,7 @@ export function watchService(options: ServiceOptions): Service {
   const { server, service, registry, waitMs, onReplicas, onChange } = options;
   let info: RegistryInfo = { health: "waiting" };
   let known = false;
+  let last: TenonError | undefined;
   const waiting = new Set<(error: TenonError | undefined) => void>();
   const settle = (error?: TenonError) => {
     for (const one of waiting) one(error);
@@ -71,6 +72,7 @@ export function watchService(options: ServiceOptions): Service {
     onProblem: (error) => {
       const told = { code: codeOf(error) ?? "unexpected", message: messageOf(error) };
       info = { ...info, health: known ? "down" : "waiting", error: told };
+      last = error;
       onChange();
       settle(error);
     },
@@ -85,7 +87,7 @@ export function watchService(options: ServiceOptions): Service {
         waiting.add((error) => resolve({ error }));
       });
       const first = await bounded(answer, waitMs);
-      if (!known) throw unreachable(first?.error);
+      if (!known) throw unreachable(first?.error ?? last);
     },
     stop,
   };
