@@ -113,7 +113,6 @@ export function stateContext(given: Schema | JsonObject, options: StateContextOp
       throw new ContractError(`The context has ${bytes} bytes; at most ${maxBytes} may travel with every request.`, {
         code: "context_too_large",
         maybeExecuted: false,
-        maybeExecuted: false,
       });
     }
     const fault = contextFault(schema, context);

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { ConfigError, isRecord, TenonError } from "@tenon/core";
 import { didYouMean, shownValue } from "@tenon/core/internal";
+import { type ConfigDocument, configError } from "@tenon/core/internal/document";
 import { consulRegistry, fileRegistry, mcpRegistry, type Registry, staticRegistry } from "../registry/index.ts";
 import { checkRouting } from "../routing/options.ts";
 import type { RoutingOptions } from "../types/routing.ts";
-import { type ConfigDocument, configError } from "./document.ts";
 
 /** What makes a registry of each kind; each refuses what it does not understand. */
 const KINDS: Readonly<Record<string, (options: Record<string, unknown>, folder: string) => Registry>> = {
