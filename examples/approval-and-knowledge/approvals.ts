@@ -16,7 +16,8 @@ const records = new Database(join(folder, "approvals.sqlite"));
 records.exec(
   "create table if not exists approvals (key text primary key, user_id text, subject text, amount real, grounds text, decision text)",
 );
-const insert = records.prepare("insert into approvals values (?, ?, ?, ?, ?, ?)");
+const insert = records.prepare("insert or ignore into approvals values (?, ?, ?, ?, ?, ?)");
+const numberOf = records.prepare<[string], { rowid: number }>("select rowid from approvals where key = ?");
 
 await using stores = openSqlite({ path: join(folder, "calls.sqlite") });
 await using server = createServer({
@@ -54,9 +55,10 @@ server.tool(
     );
     const decision: Decision =
       answer.action !== "accept" ? "unanswered" : answer.data === "approve" ? "approved" : "rejected";
+    // a process that dies after the insert runs this again, with the same key
     const number = await ctx.step("record", (key) => {
-      const { lastInsertRowid } = insert.run(key, ctx.context?.user_id, subject, amount, grounds, decision);
-      return Number(lastInsertRowid);
+      insert.run(key, ctx.context?.user_id, subject, amount, grounds, decision);
+      return numberOf.get(key)?.rowid ?? 0;
     });
     return { decision, number };
   },

@@ -35,11 +35,17 @@ const servers = {
 };
 let desk = await openDesk({ folder, registry, servers });
 
+interface Told {
+  readonly server: string;
+  readonly replica?: string;
+  readonly method: string;
+  readonly context: { readonly user_id: string; readonly session_id: string; readonly trace_id: string };
+}
 /** What the servers were told in a session, in order. */
-const toldIn = (session: string): { server: string; method: string; context: Record<string, string> }[] =>
+const toldIn = (session: string): Told[] =>
   readFileSync(join(folder, "told"), "utf8")
     .split("\n")
-    .flatMap((line) => (line ? [JSON.parse(line)] : []))
+    .flatMap((line): Told[] => (line ? [JSON.parse(line)] : []))
     .filter(({ context }) => context.session_id === session);
 
 /** What the approval flow has written down. */
@@ -143,6 +149,9 @@ check("a state without user_id stops, and the field is named", stopped, [
   { reason: "missing_context_field", field: "user_id" },
 ]);
 check("before anything is sent", honest.asked.slice(before), []);
+const corrected = await nobody.goOn("s-5", { user_id: "lin" });
+check("with the field it goes on where it stopped", corrected.found?.hits[0]?.name, "refunds");
+check("and is sent then", honest.asked.slice(before), ["tools/call", "resources/read"]);
 await nobody.close();
 honest.close();
 
@@ -181,13 +190,10 @@ for (const [id, old, { url }] of [
 await stream.end();
 check("no question failed", stream.failures, []);
 const by = (thread: string) => stream.answers.filter((answer) => answer.thread === thread);
-const different = (thread: string, what: "replica" | "version") => [
-  ...new Set(by(thread).map((answer) => answer[what])),
-];
 check("both replicas had conversations", new Set(stream.answers.map(({ replica }) => replica)).size, 2);
 check(
-  "each conversation kept its replica",
-  conversations.map((thread) => different(thread, "replica").length),
+  "each conversation kept its replica, also for what it read",
+  conversations.map((thread) => new Set(toldIn(thread).map(({ replica }) => replica)).size),
   conversations.map(() => 1),
 );
 check(

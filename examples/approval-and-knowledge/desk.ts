@@ -54,6 +54,11 @@ export async function openDesk({ folder, registry, servers }: DeskOptions) {
       const value = resumeValue(question, { answers } satisfies Answer);
       return invokeAgent(graph, new Command({ resume: { [question.id]: value } }), thread(id));
     },
+    /** Says what the state of a stopped conversation lacked, and goes on where it stopped. */
+    async goOn(id: string, lacked: { user_id: string }) {
+      await graph.updateState(thread(id), lacked);
+      return invokeAgent(graph, null, thread(id));
+    },
     async close() {
       await client.close();
       checkpointer.db.close();

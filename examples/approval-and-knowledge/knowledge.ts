@@ -1,4 +1,4 @@
-/** The knowledge base: `knowledge.ts <folder> <name> <version> [port]`. Each process is one replica of it. */
+/** The knowledge base: `knowledge.ts <folder> <name> <version>`. Each process is one replica of it. */
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { createServer } from "@tenon/server";
@@ -21,22 +21,23 @@ server.use((request, next) => {
   return next();
 });
 
-const hit = z.object({ name: z.string(), title: z.string(), snippet: z.string() });
-// what version 1.1.0 brings: how many articles were searched
-const news = version === "1.0.0" ? {} : { searched: articles.names.length };
+const hits = z.array(z.object({ name: z.string(), title: z.string(), snippet: z.string() }));
+const first = z.object({ hits, answered_by: z.string() });
+// version 1.1.0 also says in how many articles it has looked
+const output = version === "1.0.0" ? first : first.extend({ searched: z.int().optional() });
 server.tool(
   "search_articles",
   {
     description: "Searches the articles of the customer service, in Chinese and English. Best first.",
     input: z.object({ query: z.string().max(200), limit: z.int().min(1).max(20).default(5) }),
-    output: z.object({
-      hits: z.array(hit),
-      answered_by: z.string(),
-      ...(version !== "1.0.0" && { searched: z.int() }),
-    }),
+    output,
     annotations: { readOnlyHint: true },
   },
-  ({ query, limit }) => ({ hits: articles.search(query, limit), answered_by: `${name} ${version}`, ...news }),
+  ({ query, limit }) => ({
+    hits: articles.search(query, limit),
+    answered_by: `${name} ${version}`,
+    ...(version !== "1.0.0" && { searched: articles.names.length }),
+  }),
 );
 server.resource(
   "kb://articles/{name}",
