@@ -10,6 +10,8 @@ interface CommonFlags {
   schema?: string;
   lang: Lang;
   smsWebhook?: string;
+  /** Address of a collector for traces. */
+  otlp?: string;
 }
 
 /** What the commands with an agent, or with its servers, are told. */

@@ -27,7 +27,7 @@ const tasks = (text: string): number => {
 };
 const admin = (command: Command): Command =>
   command
-    .option("--admin-port <port>", "answer /healthz and /readyz on a port of their own", port)
+    .option("--admin-port <port>", "answer /healthz, /readyz and /metrics on a port of their own", port)
     .option("--admin-host <address>", "address of the admin port, default 127.0.0.1");
 const common = (command: Command): Command =>
   command
@@ -44,6 +44,7 @@ const common = (command: Command): Command =>
       ),
     )
     .addOption(new Option("--lang <language>", "language of all texts").choices(["zh", "en"]).default("zh"))
+    .option("--otlp <url>", "send traces to this collector (or OTEL_EXPORTER_OTLP_ENDPOINT): http://127.0.0.1:4318")
     .option("--sms-webhook <url>", "SMS gateway that takes JSON; default: messages are only stored and logged");
 const deskFlags = (command: Command): Command =>
   common(command)

@@ -14,6 +14,7 @@ import { offlineRules } from "./offline/rules.ts";
 import { reachServers } from "./run-servers.ts";
 import { signingKeyPath } from "./servers/trust.ts";
 import { stopOnSignals } from "./stop.ts";
+import { openTelemetry } from "./telemetry.ts";
 import { textsFor } from "./texts/index.ts";
 
 /** Who the desk acts for unless a given token is somebody else's. */
@@ -35,6 +36,7 @@ export async function runChat(flags: DeskFlags): Promise<void> {
   const key = await openSigningKey(signingKeyPath(flags.data));
   const lines = openLines(process.stdin, process.stdout, () => stop.again());
   process.stdout.on("error", () => stop.abort()); // whoever read us is gone, for example `| head`
+  const telemetry = await openTelemetry("after-sales-agent", flags);
   const threads = await openThreads(placeOf(flags));
   const audit = await openAudit(placeOf(flags));
   const servers = await reachServers(flags, (line) => lines.notice(line));
@@ -64,5 +66,6 @@ export async function runChat(flags: DeskFlags): Promise<void> {
     await servers.close();
     await audit.close();
     await threads.close();
+    await telemetry?.close();
   }
 }

@@ -5,6 +5,7 @@ import { PORTS, SERVER_NAMES, type ServerName } from "./servers/names.ts";
 import { type DeskServer, listenOn, openDeskServer } from "./servers/serve.ts";
 import { startServers } from "./servers/supervisor.ts";
 import { stopOnSignals } from "./stop.ts";
+import { openTelemetry, type Telemetry } from "./telemetry.ts";
 import { textsFor } from "./texts/index.ts";
 
 /** A server that cannot close in this time is ended: nothing may outlive its supervisor. */
@@ -61,11 +62,13 @@ export async function runServers(flags: DeskFlags): Promise<void> {
   const t = textsFor(flags.lang);
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   const stop = stopOnSignals();
+  const telemetry = await openTelemetry("after-sales", flags);
   const servers = await reachServers(flags, say);
   for (const name of SERVER_NAMES) say(t.chat.serving(`${t.offline.serverNames[name] ?? name} ${servers.urls[name]}`));
   say(t.chat.stopHint);
   await aborted(stop.signal);
   await servers.close();
+  await telemetry?.close();
   say(t.chat.stopped);
 }
 
@@ -89,6 +92,7 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
     });
   }
   const running = [];
+  const telemetry = await openTelemetry(names.length === 1 ? `after-sales-${which}` : "after-sales", flags);
   for (const name of names) {
     const { lang, smsWebhook, issuer, jwks, audience, allowedHost: allowedHosts } = flags;
     const place = placeOf(flags);
@@ -96,7 +100,7 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
     const trust = { issuer, jwks, audience };
     const server = await openDeskServer(name, { place, lang, smsWebhook, allowedHosts, concurrency, ...trust });
     running.push(server);
-    await openAdmin(server, flags);
+    await openAdmin(server, flags, telemetry);
     const where = whereToListen(name, flags);
     const { url, moved } = await listenOn(server, where, flags.anyPort ?? false);
     if (process.send) process.send({ url, moved });
@@ -105,6 +109,7 @@ export async function runServe(which: string, flags: ServeFlags): Promise<void> 
   await aborted(stop.signal);
   setTimeout(() => process.exit(0), CLOSE_MS).unref();
   await Promise.allSettled(running.map((server) => server.close()));
+  await telemetry?.close();
 }
 
 /** @throws ConfigError `code: "flag"` for flags that say too little together */
@@ -125,23 +130,29 @@ function whereToListen(name: ServerName, { port = PORTS[name], host, allowedHost
 }
 
 /** The admin port, where one is wanted. First of all: it says that the process lives while the database is not there yet. */
-async function openAdmin(server: DeskServer, flags: Pick<ServeFlags, "adminPort" | "adminHost">): Promise<void> {
+async function openAdmin(
+  server: DeskServer,
+  flags: Pick<ServeFlags, "adminPort" | "adminHost">,
+  metrics: Telemetry | undefined,
+): Promise<void> {
   const { adminPort: port, adminHost: host } = flags;
   if (port === undefined) return;
-  const { url } = await server.admin({ port, ...(host !== undefined && { host }) });
+  const { url } = await server.admin({ port, ...(host !== undefined && { host }), ...(metrics && { metrics }) });
   if (!process.send) process.stdout.write(`admin ${url}\n`);
 }
 
 /** `worker`: runs tasks of the order server without serving it, until a signal comes. */
 export async function runWorker(flags: WorkerFlags): Promise<void> {
   const stop = stopOnSignals();
+  const telemetry = await openTelemetry("after-sales-worker", flags);
   const server = await openDeskServer("order", { place: placeOf(flags), lang: flags.lang, onlyTasks: true });
-  await openAdmin(server, flags);
+  await openAdmin(server, flags, telemetry);
   await server.work(flags.concurrency === undefined ? {} : { concurrency: flags.concurrency });
   process.stdout.write("worker is ready\n");
   await aborted(stop.signal);
   setTimeout(() => process.exit(0), CLOSE_MS).unref();
   await server.close();
+  await telemetry?.close();
 }
 
 /** Waits for the signal, and keeps the program alive meanwhile. */

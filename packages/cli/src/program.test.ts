@@ -57,7 +57,7 @@ describe("the command line", () => {
     [["tokn"], "do:  did you mean token?"],
     [["keys", "nwe"], "do:  did you mean new?"],
     [["keys", "new", "--algo", "RS256"], "do:  did you mean --alg?"],
-    [["keys", "new", "--alg", "HS256"], "Allowed choices are ES256, RS256, EdDSA"],
+    [["keys", "new", "--alg", "HS256"], "--alg HS256 is for contracts"],
     [["auth-server", "--prot", "1"], "do:  did you mean --port?"],
     [["auth-server", "--port", "70000"], "from 0 to 65535"],
     [["keys", "show", "extra"], "too many arguments"],

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createKeyRing, readContractKeys } from "@tenon/core/contract";
 import { createLocalJWKSet, decodeJwt, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authServer, main, type Outcome, tenon } from "./tenon.ts";
@@ -45,6 +46,53 @@ describe("tenon keys", () => {
     expect(again.stderr).toContain("exists and is not overwritten");
     expect((await tenon(["keys", "show"], { cwd })).stdout).toBe(shown.stdout);
     expect(Object.keys(JSON.parse(shown.stdout).keys[0]).sort()).toEqual(["alg", "crv", "kid", "kty", "use", "x", "y"]);
+  });
+});
+
+describe("tenon keys new --contract", () => {
+  const make = (...args: string[]) => tenon(["keys", "new", "--contract", ...args], { cwd: folder });
+  it("prints a line that a server signs with and one that its clients check with, and writes no file", async () => {
+    const cwd = fresh();
+    const { code, stdout } = await tenon(["keys", "new", "--contract", "--alg", "EdDSA", "--kid", "a"], { cwd });
+    expect(code).toBe(0);
+    expect(readdirSync(cwd)).toEqual([]);
+    const server = /^ {2}server {3}TENON_CONTRACT_KEYS=(a:EdDSA:[\w-]{43})$/m.exec(stdout)?.[1] ?? "";
+    const client = /^ {2}clients {2}(a:EdDSA\.public:[\w-]{43}) /m.exec(stdout)?.[1] ?? "";
+    const said = { version: "0.4.2", server_id: "s", capabilities: [], context_schema: {} };
+    const signed = createKeyRing(readContractKeys(server)).sign(said);
+    expect(createKeyRing(readContractKeys(client)).faultOf(signed)).toBeUndefined();
+  });
+  it("prints JSON for programs, and takes the time it is in use from", async () => {
+    const { stdout } = await make("--json", "--active-from", "2026-12-01T01:00:00+01:00");
+    const { kid, alg, activeFrom, server, client } = JSON.parse(stdout);
+    expect({ kid, alg, activeFrom }).toEqual({
+      kid: "2026-12-01",
+      alg: "HS256",
+      activeFrom: "2026-12-01T00:00:00.000Z",
+    });
+    expect(server).toMatch(/^2026-12-01:HS256:[\w-]{43}@2026-12-01T00:00:00\.000Z$/);
+    expect(client).toBe(server);
+  });
+  it.each([
+    [["--alg", "RS256"], 2, "a contract is signed with HS256 or EdDSA"],
+    [["--out", "x.pem"], 2, "--out is for tokens"],
+    [["--active-from", "tomorrow"], 2, "ISO 8601"],
+    [["--kid", "a b"], 1, "1 to 64 letters"],
+  ])("refuses %j", async (args, code, words) => {
+    const outcome = await make(...args);
+    expect([outcome.code, outcome.stdout]).toEqual([code, ""]);
+    expect(outcome.stderr).toContain(words);
+  });
+  it("keeps its flags apart from those of keys for tokens", async () => {
+    for (const args of [
+      ["--kid", "a"],
+      ["--active-from", "2026-12-01"],
+      ["--alg", "HS256"],
+    ]) {
+      const { code, stderr } = await tenon(["keys", "new", ...args], { cwd: fresh() });
+      expect(code).toBe(2);
+      expect(stderr).toContain("--contract");
+    }
   });
 });
 

@@ -209,6 +209,12 @@ export const PROTOCOL: Case[] = [
     () => http({ capabilities: { tools: {}, prompts: {} } }),
   ],
   [
+    "a list of tools that does not come",
+    "no_answer",
+    "tools/list",
+    () => http({ on: { "tools/list": () => undefined } }),
+  ],
+  [
     "a list of tools that fails",
     "list_failed",
     "no database",
@@ -385,6 +391,13 @@ export const PROCESS: Case[] = [
     "stdout_noise",
     "Welcome to Node",
     () => script('console.log("Welcome to Node"); setInterval(() => {}, 1000)'),
+  ],
+  ["a flood on stdout", "stdout_noise", "no answer", () => ({ config: { command: "yes" } })],
+  [
+    "a program that repeats what it is sent",
+    "process_silent",
+    "no answer on stdout",
+    () => ({ config: { command: "cat" } }),
   ],
   [
     "a program that stays silent",

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,7 +13,7 @@ import { CODES } from "../src/doctor/codes.ts";
 import { examine, type Report } from "../src/doctor/doctor.ts";
 import { exitCodeOf, reportText } from "../src/doctor/report.ts";
 import { AUTH, type Case, CONTRACT, HTTP, NETWORK, PROCESS, PROTOCOL, TOOLS } from "./doctor-cases.ts";
-import { closeFixtures, KEY, ring } from "./doctor-fixtures.ts";
+import { closeFixtures, declared, KEY, ring } from "./doctor-fixtures.ts";
 import { tenon } from "./tenon.ts";
 
 /** Whatever a server does. */
@@ -118,6 +119,17 @@ describe.concurrent("tenon doctor", () => {
     expect(ms - start.ms).toBeLessThan(LIMIT_MS);
     expect(() => process.kill(Number(readFileSync(pid, "utf8")), 0)).toThrow(/ESRCH/);
   });
+  it("leaves nothing behind of a process that ended and left another one", async () => {
+    const pid = join(folder, "left");
+    const leave = `require("node:fs").writeFileSync(${JSON.stringify(pid)},
+      String(require("node:child_process").spawn("sleep", ["60"], { stdio: "inherit" }).pid)); process.exit(2)`;
+    const config = { command: process.execPath, args: ["-e", leave] };
+    const report = await examine([{ name: "s", configured: false, config }]);
+    expect(report.targets[0]?.findings[0]?.code).toBe("exited");
+    // whoever inherits it may take time to notice that it ended
+    const state = () => spawnSync("ps", ["-o", "stat=", "-p", readFileSync(pid, "utf8")], { encoding: "utf8" }).stdout;
+    await expect.poll(state).toMatch(/^(Z.*)?$/s);
+  });
   it("names the proxy that stands in between", async () => {
     const page = createHttpServer((_, res) =>
       res.writeHead(200, { "content-type": "text/html" }).end("<html><title>Sign in to the hotel</title>"),
@@ -160,6 +172,26 @@ describe.concurrent("tenon doctor", () => {
     expect(code).toBe(9);
     await Promise.all([a.close(), b.close()]);
   });
+  it("holds replicas of one server against each other, and takes keys and context from the configuration", async () => {
+    const capabilities = { tools: {}, extensions: { "dev.tenon/context": ring.sign(declared(["tools.list"])) } };
+    const [a, b, c] = await Promise.all(
+      [["echo"], ["echo"], ["echo", "new"]].map((tools) => stubHttp({ capabilities, tools })),
+    );
+    const contract = {
+      keys: writeContractKeys([KEY]),
+      context: { tenant: "acme" },
+      schema: { properties: { user_id: { type: "number" } } },
+    };
+    const file = join(folder, "replicas.json");
+    const kb = { replicas: [a?.url, b?.url, c?.url], contract };
+    writeFileSync(file, JSON.stringify({ mcpServers: { kb } }));
+    const { codes, report } = await doctor([file]);
+    const wrong = ["contract_conflict", "context_missing_field"];
+    expect(codes).toEqual([wrong, wrong, [...wrong, "replica_drift", "replica_drift"]]);
+    expect(report?.targets[2]?.findings.at(-1)?.evidence).toBe(`new only here`);
+    expect(report?.targets[0]?.facts.contract?.signature).toBe("right");
+    await Promise.all([a, b, c].map((stub) => stub?.close()));
+  });
   it("takes token, keys and headers from where nobody sees them, and repeats none", async () => {
     const given: (string | undefined)[] = [];
     const stub = await stubHttp({
@@ -189,13 +221,15 @@ describe.concurrent("tenon doctor", () => {
     const stub = await stubHttp({ era: "modern" });
     const target = { name: "s", configured: false, config: stub.config };
     const report = await examine([target], { revision: "2025-06-18" });
-    expect(report.targets[0]?.findings[0]?.code).toBe("not_mcp");
-    expect(stub.count("server/discover")).toBe(0);
+    const [finding] = report.targets[0]?.findings ?? [];
+    expect(finding).toMatchObject({ code: "version_mismatch", evidence: expect.stringContaining("speaks 2026-07-28") });
+    expect(stub.requests[0]).toMatchObject({ method: "initialize", params: { protocolVersion: "2025-06-18" } });
     await stub.close();
   });
   it.each<[string, string[], string]>([
     ["nothing to examine", [], "configuration file"],
     ["a word that is neither address nor file", ["server"], "tenon doctor -- server"],
+    ["an address beside a command", ["http://127.0.0.1:9", "--", "node"], "one of the two"],
     ["an address of another kind", ["ftp://x"], "http://"],
     ["a variable that is not set", ["--token-env", "NOT_THERE", "http://127.0.0.1:9"], "NOT_THERE"],
     ["a header without a value", ["--header", "secret-thing", "http://127.0.0.1:9"], "Name: value"],

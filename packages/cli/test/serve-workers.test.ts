@@ -1,9 +1,10 @@
 // One file, several processes on one port: killed under load, ended together, on both revisions.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@tenon/client";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { connect } from "../../server/test/servers.ts";
 import { running } from "./tenon.ts";
@@ -83,10 +84,11 @@ describe("several workers on one port", { timeout: 60_000 }, () => {
       }
     });
     const status = async () => (await fetch(`${server.admin}/readyz`)).status;
-    for (const pid of pids.slice(0, 2)) {
+    for (const [at, pid] of pids.slice(0, 2).entries()) {
       await sleep(200);
-      process.kill(pid, "SIGKILL");
-      await vi.waitFor(() => expect(server.output.stderr).toContain(`worker ${pid} ended by SIGKILL`), 5_000);
+      const [signal, how] = [["SIGKILL", "by SIGKILL"] as const, ["SIGTERM", "with exit code 0"] as const][at] ?? [];
+      process.kill(pid, signal);
+      await vi.waitFor(() => expect(server.output.stderr).toContain(`worker ${pid} ended ${how}`), 5_000);
       expect(await status()).toBe(503);
       await vi.waitFor(async () => expect(await status()).toBe(200), { timeout: 15_000, interval: 100 });
     }
@@ -96,6 +98,11 @@ describe("several workers on one port", { timeout: 60_000 }, () => {
     expect(calls).toBeGreaterThan(50);
     const now = await pidsOf(server, 3);
     expect(now.filter((pid) => pids.includes(pid))).toEqual([pids[2]]);
+    const numbers = await (await fetch(`${server.admin}/metrics`)).text();
+    for (const worker of [1, 2, 3]) {
+      expect(numbers).toMatch(new RegExp(`^tenon_tool_calls_total\\{worker="${worker}",.*tool="who"`, "m"));
+    }
+    expect(numbers.match(/^# TYPE tenon_tool_calls_total /gm)).toHaveLength(1);
   });
 
   it("answer a question that another one asked, with what was done before it", async () => {
@@ -141,6 +148,22 @@ describe("several workers on one port", { timeout: 60_000 }, () => {
 });
 
 describe.concurrent("workers", { timeout: 60_000 }, () => {
+  const database = process.env.TENON_TEST_DATABASE_URL;
+  it.runIf(database)("share what waits in Postgres where an address is given", async () => {
+    const schema = `serve_${process.pid}`;
+    const server = await serve(2, { TENON_DATABASE_URL: database ?? "", TENON_DATABASE_SCHEMA: schema });
+    const elicitation = () => ({ action: "accept", content: { value: "no" } }) as const;
+    await using client = createClient({ servers: { busy: { url: server.url } }, elicitation });
+    const answers = await Promise.all([1, 2, 3, 4].map(() => client.callTool("busy", "sure")));
+    expect(answers.map((answer) => JSON.parse(textOf(answer)).data)).toEqual(["no", "no", "no", "no"]);
+    expect(readdirSync(join(server.cwd, ".tenon"))).not.toContain("tenon.sqlite");
+    expect(await server.stop()).toBe(0);
+    const admin = new pg.Client({ connectionString: database });
+    await admin.connect();
+    await admin.query(`drop schema "${schema}" cascade`);
+    await admin.end();
+  });
+
   it("end with the process that watches over them", async () => {
     const server = await serve(2);
     const workers = await pidsOf(server, 2);

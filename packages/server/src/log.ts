@@ -1,5 +1,6 @@
 import { serializeError } from "@tenon/core";
-import { type LOG_LEVELS, toJson, traceIdOf } from "@tenon/core/internal";
+import { type LOG_LEVELS, redactor, toJson, traceIdOf } from "@tenon/core/internal";
+import { createWriter } from "./log-writer.ts";
 
 /** Levels a server and its handlers write at, the least severe first: everything that speaks of them is made from this list. */
 export const LEVELS = [
@@ -65,14 +66,18 @@ function printable(details: Readonly<Record<string, unknown>>): Record<string, u
   return Object.fromEntries(Object.entries(details).map(([name, value]) => [name, said(value)]));
 }
 
+/** Takes out what no log should hold: values of fields that are named like secrets, tokens wherever they stand. */
+const clean = redactor();
+
 /**
- * The server's own log: one JSON object a line on stderr, or wherever `sink` puts it. Writing never throws, whatever the
- * details hold: a line about a failure must not become another one.
+ * The server's own log: one JSON object a line on stderr (words where that is a terminal), or wherever `sink` puts it. Without
+ * secrets, as far as they can be told. Writing never throws, whatever the details hold: a line about a failure must not become
+ * another one.
  * @param least the least severe level that is written
  */
 export function createLog(server: string, least: LogLevel, sink?: (entry: LogEntry) => void): ServerLog {
   const toStderr = (entry: LogEntry): void => void process.stderr.write(`${JSON.stringify(entry)}\n`);
-  const write = sink ?? toStderr;
+  const write = sink ?? createWriter(LEVELS);
   const from = LEVELS.indexOf(least);
   return (level, message, details = {}) => {
     if (LEVELS.indexOf(level) < from) return;
@@ -81,9 +86,9 @@ export function createLog(server: string, least: LogLevel, sink?: (entry: LogEnt
     const about = !("error" in details)
       ? {}
       : { error: { ...serializeError(error), stack: error instanceof Error ? error.stack : undefined } };
-    const fixed = { time: new Date().toISOString(), level, server, message };
+    const fixed = { time: new Date().toISOString(), level, server, message: clean(message) };
     // first for the order of a line's parts, last because no detail may stand in for them
-    const entry = { ...fixed, ...printable({ ...rest, ...about }), ...fixed };
+    const entry = { ...fixed, ...clean(printable({ ...rest, ...about })), ...fixed };
     try {
       write(entry);
     } catch (error) {

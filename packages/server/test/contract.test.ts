@@ -1,4 +1,7 @@
+import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import "../../../test/built.ts";
 import type { Client } from "@modelcontextprotocol/client";
 import {
   createKeyRing,
@@ -283,6 +286,36 @@ describe("capabilities of a contract", () => {
       expect((await client.callTool("read", {}, { meta })).text).toBe("for alice");
     },
   );
+});
+
+describe("a method that is not declared", () => {
+  it("is refused alike on both roads", async () => {
+    await using narrow = desk({ contract: { schema: CONTEXT, capabilities: ["tools.execute"] } });
+    const to = (await narrow.listen({ port: 0 })).url;
+    for (const make of [() => modern("prompts/list"), () => legacy("resources/read", { uri: "desk://note" })]) {
+      const fast = await overSocket(to, make());
+      const slow = await overSocket(to, { ...make(), headers: { ...make().headers, origin: "http://127.0.0.1" } });
+      expect(fast.messages).toMatchObject([{ error: { code: -32601, data: { reason: "undeclared_capability" } } }]);
+      expect([slow.status, slow.messages.at(-1)]).toEqual([fast.status, fast.messages[0]]);
+    }
+  });
+});
+
+describe("a server without a contract", () => {
+  it("loads none of it, nor a compiler of schemas", async () => {
+    const code = `
+      import { createRequire } from "node:module";
+      import { createServer } from "@tenon/server";
+      const server = createServer({ name: "plain", version: "1", logSink() {}, ...(process.argv[1] === "with" && { contract: { schema: { type: "object" } } }) });
+      server.tool("t", {}, () => "ok");
+      await (await server.listen({ port: 0 })).close();
+      console.log(Object.keys(createRequire(import.meta.url).cache).some((path) => /[\\\\/]ajv[\\\\/]/.test(path)));
+      await server.close();`;
+    const said = async (how: string) =>
+      (await promisify(execFile)(process.execPath, ["--input-type=module", "-e", code, how])).stdout.trim();
+    expect(await said("without")).toBe("false");
+    expect(await said("with")).toBe("true"); // so the look sees it where it is
+  });
 });
 
 describe("who a context speaks of", () => {

@@ -144,7 +144,7 @@ describe("masked errors", () => {
     const reference = /reference (\w+)/.exec(textOf(await client.callTool({ name: "leak" })))?.[1];
     expect(logged.find((entry) => entry.reference === reference)).toMatchObject({
       level: "error",
-      error: { message: "password=hunter2 at /srv/app/db.ts" },
+      error: { message: "password=[redacted] at /srv/app/db.ts" },
     });
     await client.close();
   });

@@ -205,7 +205,9 @@ export function auditSuite(kind: string, open: (leaseMs?: number) => Stores): vo
       const text: string[] = [];
       for await (const line of audit.export({ thread: threadId, format: "csv" })) text.push(line);
       const [head, row = ""] = text;
-      expect(head).toBe("seq,at,kind,callId,pass,server,tool,outcome,ms,actor,threadId,data,previous,hash\r\n");
+      expect(head).toBe(
+        "seq,at,kind,callId,pass,server,tool,outcome,ms,actor,threadId,traceId,approval,data,previous,hash\r\n",
+      );
       expect(row).toContain(`"a,b\nc","'=HYPERLINK(""http://evil.example"",""look"")",,,'\t@SUM(1),`);
     });
 

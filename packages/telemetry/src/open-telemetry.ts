@@ -5,6 +5,15 @@ import { startMetrics } from "@tenon/core/internal";
 import { checkTelemetryOptions, type OpenTelemetryOptions, type Plan, planOf } from "./options.ts";
 import { watchProcess } from "./process-metrics.ts";
 import { forPrometheus } from "./prometheus.ts";
+import {
+  loadApi,
+  loadMetricExporter,
+  loadMetrics,
+  loadPrometheus,
+  loadResources,
+  loadTraceExporter,
+  loadTraces,
+} from "./sdk.ts";
 
 const CLOSE_MS = 3_000;
 /** Milliseconds between two lines about what cannot be sent. */
@@ -50,9 +59,7 @@ function diagnosing(say: (message: string) => void): DiagLogger {
 }
 
 async function resourceOf({ serviceName, serviceVersion }: Plan) {
-  const { defaultResource, detectResources, envDetector, resourceFromAttributes } = await import(
-    "@opentelemetry/resources"
-  );
+  const { defaultResource, detectResources, envDetector, resourceFromAttributes } = await loadResources();
   return defaultResource()
     .merge(detectResources({ detectors: [envDetector] }))
     .merge(
@@ -74,11 +81,7 @@ interface Part {
 async function openTraces(plan: Plan, resource: Resource): Promise<Part | undefined> {
   if (!plan.traces) return undefined;
   const [{ trace, context, propagation }, { BatchSpanProcessor, NodeTracerProvider }, { OTLPTraceExporter }] =
-    await Promise.all([
-      import("@opentelemetry/api"),
-      import("@opentelemetry/sdk-trace-node"),
-      import("@opentelemetry/exporter-trace-otlp-http"),
-    ]);
+    await Promise.all([loadApi(), loadTraces(), loadTraceExporter()]);
   const exporter = new OTLPTraceExporter(plan.traces);
   const provider = new NodeTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(exporter)] });
   provider.register();
@@ -96,14 +99,10 @@ async function openTraces(plan: Plan, resource: Resource): Promise<Part | undefi
 async function openMetrics(plan: Plan, resource: Resource): Promise<Part | undefined> {
   if (!plan.metrics) return undefined;
   const [{ metrics }, { MeterProvider, PeriodicExportingMetricReader }, { PrometheusExporter, PrometheusSerializer }] =
-    await Promise.all([
-      import("@opentelemetry/api"),
-      import("@opentelemetry/sdk-metrics"),
-      import("@opentelemetry/exporter-prometheus"),
-    ]);
+    await Promise.all([loadApi(), loadMetrics(), loadPrometheus()]);
   // it only collects: what listens is the server's own admin port
   const reader = new PrometheusExporter({ preventServerStart: true });
-  const pushed = plan.pushedMetrics && (await import("@opentelemetry/exporter-metrics-otlp-http"));
+  const pushed = plan.pushedMetrics && (await loadMetricExporter());
   const pushing = pushed
     ? [new PeriodicExportingMetricReader({ exporter: new pushed.OTLPMetricExporter(plan.pushedMetrics) })]
     : [];
@@ -134,7 +133,7 @@ function alreadyOpen(): ConfigError {
 }
 
 async function openParts(plan: Plan, { onProblem = saySometimes() }: OpenTelemetryOptions): Promise<readonly Part[]> {
-  const { diag, DiagLogLevel, metrics, ProxyTracerProvider, trace } = await import("@opentelemetry/api");
+  const { diag, DiagLogLevel, metrics, ProxyTracerProvider, trace } = await loadApi();
   const tracer = trace.getTracerProvider();
   const traced =
     tracer instanceof ProxyTracerProvider && tracer.getDelegate().constructor.name !== "NoopTracerProvider";
@@ -167,7 +166,7 @@ export async function openTelemetry(options: OpenTelemetryOptions = {}): Promise
     open = false;
     throw error;
   });
-  const { diag } = await import("@opentelemetry/api");
+  const { diag } = await loadApi();
   const { closeMs = CLOSE_MS } = options;
   async function end(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createClient } from "@tenon/client";
 import { count, gauge } from "@tenon/core/internal";
@@ -45,7 +46,7 @@ beforeAll(async () => {
   await client.callTool("shop", "report");
   await client.callTool("shop", "made-up-by-a-model").catch(() => undefined);
   count("tenon_contract_negotiations_total", { result: "ok" });
-  stops.push(gauge("tenon_breaker_state", () => [{ value: 0, attributes: { server: "shop" } }]));
+  stops.push(gauge("tenon_breaker_state", () => [{ value: 0, attributes: { server: "shop", replica: "a" } }]));
   const response = await fetch(`${admin.url}/metrics`);
   expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
   scraped = await response.text();
@@ -158,6 +159,37 @@ describe("the numbers at /metrics", () => {
     expect(logged).toEqual(["metrics could not be collected: the reader is gone"]);
     await expect(server.admin({ port: 0, metrics: {} as never })).rejects.toMatchObject({ code: "invalid_option" });
     await server.close();
+  });
+});
+
+describe("the dashboard, the alerts and the documented queries", () => {
+  const read = (path: string): string => readFileSync(new URL(`../../../docs/${path}`, import.meta.url), "utf8");
+  const dashboard = JSON.parse(read("observing/grafana-dashboard.json")) as {
+    panels: { targets: { expr: string }[] }[];
+  };
+  const queries = {
+    "the dashboard": dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)).join("\n"),
+    "the alerts": read("observing/alerts.yaml").replaceAll(/^ +(?:alert|summary|todo):.*$/gm, ""),
+    "the page": read("observing.md"),
+  };
+  const NAME = /\b(?:tenon|mcp|process|nodejs)_[a-z0-9_]+/g;
+
+  it.each(Object.entries(queries))("%s ask for what /metrics tells", (_, text) => {
+    const asked = new Set([...text.matchAll(NAME)].map(([name]) => name.replace(/_$/, "")));
+    const told = new Set([...scraped.matchAll(/^(\w+?)(?:\{.*)? \S+$/gm)].map(([, name]) => name));
+    const families = new Set([...scraped.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name));
+    expect(asked.size).toBeGreaterThan(5);
+    expect(
+      [...asked].filter((name) => !told.has(name) && !families.has(name) && !["process", "nodejs"].includes(name)),
+    ).toEqual([]);
+  });
+
+  it.each(Object.entries(queries))("%s group by labels that are there", (_, text) => {
+    const labels = new Set([...scraped.matchAll(/[{,](\w+)="/g)].map(([, label]) => label));
+    const asked = [...text.matchAll(/\bby \(([^)]+)\)/g)].flatMap(([, list = ""]) =>
+      list.split(",").map((label) => label.trim()),
+    );
+    expect(asked.filter((label) => !labels.has(label))).toEqual([]);
   });
 });
 

@@ -3,6 +3,7 @@ import { getConfig } from "@langchain/langgraph";
 import { ConfigError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import { type AgentMiddleware, createMiddleware } from "langchain";
+import { interruptTrace } from "../thread/run-trace.ts";
 import { withOwnIds } from "../tool/call-ids.ts";
 import { canPause, type Execution, pause, remember } from "../tool/checkpoint.ts";
 import { notedOrigin, noteOrigins, originsOf } from "../tool/origins.ts";
@@ -97,6 +98,7 @@ async function decide(
       askedAt: iso(askedAt),
       ...(expiresAt !== undefined && { expiresAt: iso(expiresAt) }),
       ...(error !== undefined && { error }),
+      ...interruptTrace(),
     };
     const value = pause(execution, messageId, payload);
     // recorded, so that the same answer is early or late however often the step runs again

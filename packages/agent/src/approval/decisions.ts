@@ -39,6 +39,8 @@ export interface ApprovalInterrupt {
   readonly expiresAt?: string;
   /** Why the approval is asked for again. */
   readonly error?: string;
+  /** The trace it was asked in, which the answer's run goes on with. */
+  readonly trace?: { readonly traceparent: string; readonly tracestate?: string };
 }
 
 /** Who decided: a name, or what identifies a person, as the application knows it. */

@@ -1,10 +1,11 @@
 import type { CatalogTool, Client, ToolRuntime } from "@tenon/client";
 import { ConfigError, ExecutionError } from "@tenon/core";
-import { checkOptions } from "@tenon/core/internal";
+import { checkOptions, inSpan } from "@tenon/core/internal";
 import { type ActionRequest, type ApprovalDecision, readDecision } from "../approval/decisions.ts";
 import { type ApprovalPolicy, type GatedTool, gatedTools } from "../approval/policy.ts";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
 import type { RunEvent } from "../thread/events.ts";
+import { inRun } from "../thread/run-trace.ts";
 import { EMPTY_FAILURE, EMPTY_RESULT } from "../tool/messages.ts";
 import { type ChatMessage, complete, endpointOf, type ModelEndpoint } from "./chat-completions.ts";
 import {
@@ -84,6 +85,22 @@ const KNOWN = [
 ];
 const MORE = ["approve", "policy", "maxResultChars", "runtime", "request"];
 const MAX_ASKED = 5;
+
+/** One question to the model, in its span. */
+function inChat<T>(baseUrl: string, model: string, run: () => Promise<T>): Promise<T> {
+  return inSpan(
+    () => ({
+      name: `chat ${model}`,
+      kind: "client",
+      attributes: {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": model,
+        "server.address": URL.parse(baseUrl)?.hostname ?? "",
+      },
+    }),
+    run,
+  );
+}
 
 /** Asks about one call; what is to be sent, or what the model is told instead. */
 async function decide(
@@ -177,7 +194,11 @@ async function answerAll(
  * @example
  * const { reply } = await bareLoop({ client, model: "deepseek:deepseek-chat", messages: [{ role: "user", content: "…" }] });
  */
-export async function bareLoop(options: BareLoopOptions): Promise<BareLoopResult> {
+export function bareLoop(options: BareLoopOptions): Promise<BareLoopResult> {
+  return inRun({}, () => loop(options));
+}
+
+async function loop(options: BareLoopOptions): Promise<BareLoopResult> {
   checkOptions(options, [...KNOWN, ...MORE], "bareLoop(options)");
   checkLimit("maxTurns", options.maxTurns);
   checkLimit("maxResultChars", options.maxResultChars);
@@ -198,7 +219,9 @@ export async function bareLoop(options: BareLoopOptions): Promise<BareLoopResult
   const messages: ChatMessage[] = [...options.messages];
   for (let turn = 1; ; turn += 1) {
     const onText = (delta: string) => options.onEvent?.({ type: "text", messageId: `turn-${turn}`, delta });
-    const answer = await complete(endpoint, { model, messages, tools: wireTools, stream, request, signal, onText });
+    const answer = await inChat(endpoint.baseUrl, model, () =>
+      complete(endpoint, { model, messages, tools: wireTools, stream, request, signal, onText }),
+    );
     messages.push(answer);
     const calls = answer.tool_calls ?? [];
     const reply = answer.content ?? "";

@@ -93,7 +93,7 @@ function questionOf({ id, value }: PendingInterrupt): Question {
       return approvalQuestion(id, value as unknown as AnyApproval);
     }
     if (value.type === "elicitation" && typeof value.elicitationId === "string") {
-      const { type: kind, ...asked } = value as unknown as ElicitationInterrupt; // written by the driver of mcpTools
+      const { type: kind, trace: _trace, ...asked } = value as unknown as ElicitationInterrupt; // written by the driver of mcpTools
       return { kind, id, ...asked };
     }
   }

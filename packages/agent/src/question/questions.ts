@@ -11,6 +11,7 @@ import {
 } from "@tenon/core";
 import { digest } from "@tenon/core/internal";
 import { ThreadLeaseLostError } from "../thread/lease.ts";
+import { interruptTrace } from "../thread/run-trace.ts";
 import { canPause, type Execution, pause, remember, rethrowParked } from "../tool/checkpoint.ts";
 import { type PushedQuestion, replaying } from "./replay.ts";
 
@@ -33,6 +34,8 @@ export interface ElicitationInterrupt {
   readonly restarted?: number;
   /** Why the question is asked again. */
   readonly error?: string;
+  /** The trace it was asked in, which the answer's run goes on with. */
+  readonly trace?: { readonly traceparent: string; readonly tracestate?: string };
 }
 
 /** What resumes an `ElicitationInterrupt`. */
@@ -197,6 +200,7 @@ export function durableDriver(scope: DriverScope): CallDriver {
         questions,
         ...(restarts > 0 && { restarted: restarts }),
         ...(error !== undefined && { error }),
+        ...interruptTrace(),
       };
       const given = pause(execution, toolCallId, payload);
       const read = readElicitationResume(given, elicitationId, questions, leg.task !== undefined);

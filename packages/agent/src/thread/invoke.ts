@@ -2,6 +2,7 @@ import { isCommand } from "@langchain/langgraph";
 import { ConfigError, isRecord } from "@tenon/core";
 import { lacksCheckpointer } from "../question/open-questions.ts";
 import { rootOf } from "../tool/failures.ts";
+import { inRun, type TracedRun } from "./run-trace.ts";
 
 /** What can be run by `invokeAgent` and `streamAgent`: what `createAgent` returns, or a compiled graph. */
 export interface InvokableAgent {
@@ -12,7 +13,10 @@ export interface InvokableAgent {
     readonly values: unknown;
     readonly next: readonly string[];
     /** Steps that are due, those included whose results are saved although their end is not. */
-    readonly tasks?: readonly { readonly name: string }[];
+    readonly tasks?: readonly {
+      readonly name: string;
+      readonly interrupts?: ReadonlyArray<{ readonly value?: unknown }>;
+    }[];
   }>;
   /** The compiled graph inside what `createAgent` returns. */
   readonly graph?: unknown;
@@ -40,15 +44,15 @@ export function runnerOf<Agent extends { readonly graph?: unknown }>(agent: Agen
 
 const UNSAVED = { values: {}, next: [], tasks: [] };
 
-function hasThread(config: unknown): boolean {
-  return isRecord(config) && isRecord(config.configurable) && config.configurable.thread_id !== undefined;
+function threadOf(config: unknown): unknown {
+  return isRecord(config) && isRecord(config.configurable) ? config.configurable.thread_id : undefined;
 }
 
 async function savedRunner<Agent extends InvokableAgent>(
   agent: Agent,
   input: unknown,
   config: Config<Agent>,
-): Promise<Agent> {
+): Promise<{ runner: Agent; goesOnFrom: TracedRun["goesOnFrom"] }> {
   // the agent takes its own configuration, whatever that is
   const {
     values,
@@ -56,7 +60,7 @@ async function savedRunner<Agent extends InvokableAgent>(
     tasks = [],
   } = await agent.getState(config as never).catch((error: unknown) => {
     // without a checkpointer or a thread nothing is saved that could be spread; a saver that fails has said nothing of the kind
-    if (lacksCheckpointer(error) || !hasThread(config)) return UNSAVED;
+    if (lacksCheckpointer(error) || threadOf(config) === undefined) return UNSAVED;
     throw error;
   });
   const due = next.length > 0 ? next : tasks.map(({ name }) => name);
@@ -67,7 +71,8 @@ async function savedRunner<Agent extends InvokableAgent>(
       { code: "thread_waits", data: { next: [...due] } },
     );
   }
-  return runnerOf(agent, values);
+  const goesOnFrom = input === null || isCommand(input) ? { tasks } : undefined;
+  return { runner: runnerOf(agent, values), goesOnFrom };
 }
 
 function saving(config: unknown): never {
@@ -89,8 +94,10 @@ export async function invokeAgent<Agent extends InvokableAgent>(
   input: Input<Agent>,
   config?: Config<Agent>,
 ): Promise<Awaited<ReturnType<Agent["invoke"]>>> {
-  const runner = await savedRunner(agent, input, config);
-  const result = await runner.invoke(input, saving(config)).catch((thrown: unknown) => {
+  const { runner, goesOnFrom } = await savedRunner(agent, input, config);
+  const result = await inRun({ agent, threadId: threadOf(config), goesOnFrom }, () =>
+    runner.invoke(input, saving(config)),
+  ).catch((thrown: unknown) => {
     throw rootOf(thrown); // a middleware around the model wraps the model's errors
   });
   return result as Awaited<ReturnType<Agent["invoke"]>>; // the graph's result is the agent's
@@ -102,7 +109,7 @@ export async function streamAgent<Agent extends InvokableAgent>(
   input: Parameters<Agent["stream"]>[0],
   config?: Parameters<Agent["stream"]>[1],
 ): Promise<Awaited<ReturnType<Agent["stream"]>>> {
-  const runner = await savedRunner(agent, input, config);
+  const { runner } = await savedRunner(agent, input, config);
   const stream = await runner.stream(input, saving(config));
   return stream as Awaited<ReturnType<Agent["stream"]>>; // the graph's stream is the agent's
 }

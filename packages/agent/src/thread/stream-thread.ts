@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { isCommand } from "@langchain/langgraph";
 import { ConfigError, TenonError } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
 import type { LeaseStore } from "@tenon/store";
@@ -7,6 +8,7 @@ import { questionsOf, type RunnableAgent, readThread, type ThreadState } from ".
 import type { ThreadEvent } from "./events.ts";
 import { DURABILITY, runnerOf } from "./invoke.ts";
 import { LEASE_OPTIONS, type ThreadLeaseOptions, withThreadLease } from "./lease.ts";
+import { inRun } from "./run-trace.ts";
 import { type EventReader, STREAM_MODES } from "./stream-reader.ts";
 
 /** How a thread is run, whoever reads its events. */
@@ -70,8 +72,14 @@ export interface Thread {
 
 /** Runs the graph once with `value`: an input, a Command, or null to go on. `held` stops it. */
 export async function runGraph(thread: Thread, value: unknown, state: ThreadState, held: AbortSignal): Promise<void> {
-  const { agent, options, events, emit } = thread;
+  const { agent, options } = thread;
   held.throwIfAborted();
+  const goesOnFrom = value === null || isCommand(value) ? state : undefined;
+  await inRun({ agent, threadId: options.threadId, goesOnFrom }, () => runOnce(thread, value, state, held));
+}
+
+async function runOnce(thread: Thread, value: unknown, state: ThreadState, held: AbortSignal): Promise<void> {
+  const { agent, options, events, emit } = thread;
   const suspended = questionsOf(state).flatMap((open) => (open.kind === "elicitation" ? [open.toolCallId] : []));
   events.begin(state.values, suspended);
   const runner = runnerOf(agent, state.values);

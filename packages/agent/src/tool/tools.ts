@@ -3,6 +3,7 @@ import { type Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import type { CatalogTool, Client, Interceptor, ToolResult, ToolRuntime } from "@tenon/client";
 import { ConfigError, isRecord, META } from "@tenon/core";
 import { checkOptions, digest } from "@tenon/core/internal";
+import { approvalOf } from "../approval/approval-records.ts";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
 import { durableDriver } from "../question/questions.ts";
 import { canPause, rethrowParked } from "./checkpoint.ts";
@@ -94,6 +95,14 @@ function originOf(entry: CatalogTool): MessageOrigin {
   };
 }
 
+/** What a person decided about a call, for whoever writes it down. */
+function decidedAbout(state: unknown, toolCallId: string | undefined): Pick<ToolRuntime, "approval"> {
+  const record = toolCallId === undefined ? undefined : approvalOf({ state, toolCallId });
+  if (!record) return {};
+  const { decision, decidedBy, askedAt, decidedAt } = record;
+  return { approval: { decision, ...(decidedBy !== undefined && { decidedBy }), askedAt, decidedAt } };
+}
+
 async function callThrough<Context, State>(
   client: CallingClient<Context, State>,
   entry: CatalogTool,
@@ -131,6 +140,7 @@ async function callThrough<Context, State>(
         store: config.store,
         ...(id !== undefined && { toolCallId: id }),
         ...(typeof threadId === "string" && { threadId }),
+        ...decidedAbout(config.state, id),
         ...(write && { writer: write }),
       },
       ...(write && {

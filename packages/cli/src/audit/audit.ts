@@ -91,6 +91,13 @@ function actorOf(actor: unknown): string {
   return [actor.userName, actor.name, actor.userId, actor.sub].map(word).find((name) => name !== "") ?? "";
 }
 
+/** What a person decided about a call, and who. */
+function decisionOf(approval: unknown): string {
+  if (!isRecord(approval)) return "";
+  const by = actorOf(approval.decidedBy);
+  return `${word(approval.decision)}${by === "" ? "" : ` by ${by}`}`;
+}
+
 /** An entry on one line, for a person: what others wrote cannot move the cursor. */
 export function shown({ seq, at, kind, callId, pass, data }: AuditRecord): string {
   const what = `${word(data.server)}/${word(data.tool)}`;
@@ -103,7 +110,10 @@ export function shown({ seq, at, kind, callId, pass, data }: AuditRecord): strin
           typeof ms === "number" ? `${ms} ms` : "",
           isRecord(error) ? `${word(error.code)}: ${word(error.message)}` : word(data.why),
         ];
-  const line = [seq, at, kind, what, `${callId}#${pass}`, ...told].filter((part) => part !== "").join("  ");
+  const trace = typeof data.traceId === "string" ? `trace ${data.traceId}` : "";
+  const line = [seq, at, kind, what, `${callId}#${pass}`, ...told, decisionOf(data.approval), trace]
+    .filter((part) => part !== "")
+    .join("  ");
   return `${oneLine(line)}\n`;
 }
 

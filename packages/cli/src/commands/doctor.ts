@@ -36,8 +36,9 @@ Exit codes: 0 healthy (warnings are), 3 network, 4 HTTP, 5 protocol, 6 authentic
     .action(async (words: string[], flags, command: Command) => {
       const { doctor } = await import("../doctor/run.ts");
       // only the words as they were typed say where a command begins
-      const isCommand = rootOf(command).includes("--");
-      await doctor(words, isCommand, flags);
+      const typed = rootOf(command);
+      const at = typed.indexOf("--");
+      await doctor(words, at < 0 ? undefined : typed.slice(at + 1), flags);
     });
 }
 

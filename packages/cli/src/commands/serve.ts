@@ -21,7 +21,10 @@ export function addServe(program: Command): void {
       new Option("--host <address>", "address to bind (default: the file's, else 127.0.0.1)").env("TENON_HOST"),
     )
     .addOption(
-      new Option("--admin-port <port>", "port for /healthz and /readyz on 127.0.0.1 (default: the file's, else none)")
+      new Option(
+        "--admin-port <port>",
+        "port for /healthz, /readyz and /metrics on 127.0.0.1 (default: the file's, else none)",
+      )
         .env("TENON_ADMIN_PORT")
         .argParser(wholeNumber(0, 65_535)),
     )

@@ -154,7 +154,7 @@ export function httpChannel(base: Omit<Wire, "probe">, endpoint: URL): Channel &
         kind: "none",
         final: isFinal(answer),
         silent: answer.kind === "silent",
-        explain: () => explainAnswer(wire, answer),
+        explain: () => explainAnswer(wire, answer, method),
       };
       if (answer.kind !== "answer" || !answer.message || OWN_MEANING.has(answer.status)) return none;
       checkContentType(wire, answer);
@@ -175,17 +175,4 @@ export function httpChannel(base: Omit<Wire, "probe">, endpoint: URL): Channel &
       });
     },
   };
-}
-
-/** Whether a server of the first revision answers here: its stream begins with an endpoint. */
-export async function isSse({ visit, route, headers }: Wire, url: URL): Promise<boolean> {
-  const accept = { accept: "text/event-stream" };
-  const answer = await send(visit, route, {
-    method: "GET",
-    url,
-    headers: { ...accept, ...headers },
-    until: /^event: ?endpoint/m,
-    ms: 700,
-  });
-  return answer.kind === "answer" && answer.end === "found";
 }

@@ -189,6 +189,10 @@ const CONTRACT = inLayer("contract", {
     "the contract promises what the server does not have",
     "take it out of the contract's capabilities, or implement it",
   ],
+  contract_conflict: [
+    "client and server want other types of a context field",
+    "bring `contract.schema` of the configuration and the server's schema together",
+  ],
   context_missing_field: ["the context lacks a field that the contract requires", "send the field with every request"],
   context_invalid: ["the context does not fit the contract", "correct the value"],
   context_needed: ["calls need a context", "check yours with --context", "info"],
@@ -207,6 +211,11 @@ const TOOLS = inLayer("tools", {
   tool_collision: [
     "two servers of the configuration have a tool of one name",
     'use naming "prefixed" (the default), or exclude one',
+    "warning",
+  ],
+  replica_drift: [
+    "replicas of one server have different tools",
+    "bring them to one version; while an upgrade runs this passes",
     "warning",
   ],
   schema_missing: ["a tool has no inputSchema", 'give it one; without arguments: { "type": "object" }'],

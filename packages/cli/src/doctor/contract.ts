@@ -1,16 +1,20 @@
-import { isRecord, messageOf } from "@tenon/core";
+import type { EndpointConfig } from "@tenon/client";
+import { isRecord, type JsonObject, messageOf } from "@tenon/core";
 import {
   CONTRACT_EXTENSION,
   CONTRACT_VERSIONS,
   type ContractDeclaration,
   contextFault,
+  createKeyRing,
+  readContractKeys,
   readDeclaration,
   type SignatureFault,
+  schemaConflicts,
 } from "@tenon/core/contract";
 import { describeFault, surveySchema } from "@tenon/core/internal";
 import type { Code } from "./codes.ts";
 import type { Session } from "./protocol.ts";
-import type { Visit } from "./visit.ts";
+import type { ExamOptions, Visit } from "./visit.ts";
 
 const SIGNATURE_CODES: Readonly<Record<SignatureFault, Code>> = {
   unsigned: "contract_unsigned",
@@ -19,6 +23,22 @@ const SIGNATURE_CODES: Readonly<Record<SignatureFault, Code>> = {
   invalid: "contract_invalid",
   expired: "contract_expired",
 };
+
+/** What a configuration says of a server's contract, in the place of what the command line says for all. */
+export function withContract(options: ExamOptions, { contract }: Pick<EndpointConfig, "contract">): ExamOptions {
+  if (contract === undefined) return options;
+  const { keys, plain, context, schema } = contract;
+  const given = typeof context === "object" ? context : undefined;
+  const own = options.context === undefined ? given : options.context;
+  return {
+    ...options,
+    ...(keys !== undefined && { keys: createKeyRing(typeof keys === "string" ? readContractKeys(keys) : keys) }),
+    contractExpected: keys !== undefined || plain === "refuse" || options.contractExpected === true,
+    ...(own !== undefined && { context: own }),
+    // a file has no other schemas
+    ...(isRecord(schema) && { contextSchema: schema as JsonObject }),
+  };
+}
 
 /** Where a server of each era announces its contract. */
 function announced({ capabilities, era }: Session): unknown {
@@ -109,6 +129,9 @@ export function checkContract(visit: Visit, session: Session): ContractDeclarati
   }
   const { fault } = surveySchema(declaration.context_schema);
   if (fault) visit.fail("contract_schema", { evidence: describeFault(fault) });
+  const { contextSchema } = visit.options;
+  const conflicts = contextSchema ? schemaConflicts(declaration.context_schema, contextSchema) : [];
+  if (conflicts.length > 0) visit.note("contract_conflict", { evidence: `fields: ${conflicts.join(", ")}` });
   checkContext(visit, declaration);
   checkDrift(visit, declaration, session);
   return declaration;

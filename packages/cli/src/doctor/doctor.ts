@@ -1,21 +1,22 @@
 import type { HttpServerConfig, StdioServerConfig } from "@tenon/client";
 import { Pools, placeOf, proxyFor, secretsOf, shownAddress } from "@tenon/client/internal";
 import { messageOf } from "@tenon/core";
-import { type Channel, httpChannel, isSse, type Wire } from "./channel.ts";
+import { type Channel, httpChannel, type Wire } from "./channel.ts";
 import type { Code } from "./codes.ts";
-import { checkContract } from "./contract.ts";
+import { compare, type Examination } from "./compare.ts";
+import { checkContract, withContract } from "./contract.ts";
 import { fetchLists } from "./lists.ts";
 import { type Place, reach, throughProxy } from "./net.ts";
 import { type Session, SLOW, shakeHands } from "./protocol.ts";
+import { isSse } from "./sse.ts";
 import { stdioChannel } from "./stdio.ts";
 import { checkTls } from "./tls.ts";
-import { checkTools, listed } from "./tools.ts";
+import { checkTools } from "./tools.ts";
 import {
   Diagnosis,
   type ExamOptions,
   type Facts,
   type Finding,
-  makeFinding,
   since,
   startDeadline,
   startVisit,
@@ -180,8 +181,17 @@ async function handsOrStream(visit: Visit, channel: Channel, wire: Wire, url: UR
   }
 }
 
+/** What a command's own line hides of its arguments, so that its last words do not show it either. */
+function hiddenArguments(config: StdioServerConfig): string[] {
+  const shown = placeOf(config);
+  return (config.args ?? [])
+    .filter((arg) => !shown.includes(arg))
+    .map((arg) => arg.replace(/^--?[\w-]+=/, ""))
+    .filter((arg) => arg.length > 5);
+}
+
 async function examineProcess(visit: Visit, config: StdioServerConfig): Promise<Examined> {
-  visit.secrets.push(...secretsOf(config.env ?? {}));
+  visit.secrets.push(...secretsOf(config.env ?? {}), ...hiddenArguments(config));
   const channel = stdioChannel(visit, config);
   try {
     const session = await shakeHands(visit, channel);
@@ -193,13 +203,13 @@ async function examineProcess(visit: Visit, config: StdioServerConfig): Promise<
   }
 }
 
-async function examineOne(
-  target: Target,
-  options: ExamOptions,
-  pools: Pools,
-): Promise<[TargetReport, readonly string[]]> {
+async function examineOne(target: Target, options: ExamOptions, pools: Pools): Promise<Examination> {
   const began = performance.now();
-  const visit = startVisit(target, options, startDeadline(options.timeoutMs ?? DEFAULT_TIMEOUT_MS));
+  const visit = startVisit(
+    target,
+    withContract(options, target.config),
+    startDeadline(options.timeoutMs ?? DEFAULT_TIMEOUT_MS),
+  );
   let examined: Examined = { era: null, tools: [] };
   try {
     const { config } = target;
@@ -211,7 +221,9 @@ async function examineOne(
     examined = { ...examined, diagnosis: error };
   }
   const { era, tools, diagnosis } = examined;
-  const findings = [...(diagnosis ? [diagnosis.finding] : []), ...visit.findings];
+  // what was followed is nothing beside a redirect that leads nowhere
+  const noted = visit.findings.filter(({ code }) => diagnosis?.code !== "redirect" || code !== "redirect_followed");
+  const findings = [...(diagnosis ? [diagnosis.finding] : []), ...noted];
   const report: TargetReport = {
     target: visit.shown(target.name, 200),
     ok: !findings.some(({ severity }) => severity === "error"),
@@ -220,27 +232,8 @@ async function examineOne(
     findings,
     facts: visit.facts,
   };
-  return [report, tools];
-}
-
-/** Tools that several servers have under one name: a finding at the later one of each two. */
-function withCollisions(
-  all: readonly (readonly [TargetReport, readonly string[]])[],
-  { plainNames }: ExamOptions,
-): TargetReport[] {
-  return all.map(([report, tools], index) => {
-    const found = all.slice(0, index).flatMap(([earlier, others]) => {
-      const both = tools.filter((name) => others.includes(name));
-      if (both.length === 0) return [];
-      const evidence = `${listed(both)}: also at ${earlier.target}`;
-      return makeFinding("tool_collision", { evidence, severity: plainNames === true ? "error" : "warning" });
-    });
-    return {
-      ...report,
-      ok: report.ok && (found.length === 0 || plainNames !== true),
-      findings: [...report.findings, ...found],
-    };
-  });
+  const names = visit.facts.tools === undefined ? undefined : new Set(tools.map((name) => visit.shown(name, 140)));
+  return { target, report, ...(names && { tools: names }) };
 }
 
 /** How a server that has no name is called. */
@@ -256,7 +249,7 @@ export async function examine(targets: readonly Target[], options: ExamOptions =
   const pools = new Pools();
   try {
     const all = await Promise.all(targets.map((target) => examineOne(target, options, pools)));
-    const reports = withCollisions(all, options);
+    const reports = compare(all, options.plainNames === true);
     return { ok: reports.every(({ ok }) => ok), targets: reports };
   } finally {
     await pools.close();

@@ -4,6 +4,7 @@ import { explainRefusal } from "./auth.ts";
 import type { Wire } from "./channel.ts";
 import type { Answer } from "./http.ts";
 import { reach } from "./net.ts";
+import { isSse } from "./sse.ts";
 import { speaksTls } from "./tls.ts";
 
 type Answered = Answer & { kind: "answer" };
@@ -65,7 +66,8 @@ async function nearby(wire: Wire, url: URL): Promise<string | undefined> {
       return answer.kind === "answer" && (answer.message !== undefined || answer.status === 401);
     }),
   );
-  const path = paths.find((_, index) => found[index]);
+  const old = url.pathname !== "/sse" && (await isSse(wire, new URL("/sse", url))) ? "/sse" : undefined;
+  const path = paths.find((_, index) => found[index]) ?? old;
   return path === undefined ? undefined : shownAddress(new URL(path, url));
 }
 
@@ -115,8 +117,8 @@ function explainBody({ visit }: Wire, answer: Answered): never {
   const { status, text, end, ms } = answer;
   const type = answer.headers["content-type"];
   const stream = /^text\/event-stream/i.test(type ?? "");
-  if (end === "large") return visit.fail("too_large", { evidence: "more than 4 MiB" });
-  if (end === "time")
+  if (end === "large" && !stream) return visit.fail("too_large", { evidence: "more than 4 MiB" });
+  if (end === "time" || end === "large")
     return visit.fail("endless_answer", { evidence: `${text.length} characters in ${ms} ms, no end` });
   if (end === "cut") return visit.fail("closed_without_answer", { evidence: "the answer broke off" });
   if (stream || text.trim() === "") {
@@ -126,11 +128,12 @@ function explainBody({ visit }: Wire, answer: Answered): never {
   return visit.fail("not_jsonrpc", { evidence: `${type ?? "no Content-Type"}${said(answer)}` });
 }
 
-/** Why an answer is none of the protocol. @throws Diagnosis always */
-export async function explainAnswer(wire: Wire, answer: Answer): Promise<never> {
+/** Why the answer to a method's request is none of the protocol. @throws Diagnosis always */
+export async function explainAnswer(wire: Wire, answer: Answer, method: string): Promise<never> {
   const { visit } = wire;
   if (answer.kind === "failed") return explainFailure(wire, answer);
-  if (answer.kind === "silent") return visit.fail("no_answer", { evidence: `nothing within ${answer.ms} ms` });
+  if (answer.kind === "silent")
+    return visit.fail("no_answer", { evidence: `${method}: nothing within ${answer.ms} ms` });
   await explainStatus(wire, answer);
   return explainBody(wire, answer);
 }

@@ -24,6 +24,9 @@ async function allTools(visit: Visit, session: Session): Promise<readonly unknow
   let cursor: string | undefined;
   for (let page = 1; ; page++) {
     const reply = await session.ask("tools/list", cursor === undefined ? {} : { cursor });
+    if (page > 1 && reply.kind === "none" && reply.silent) {
+      return visit.fail("list_failed", { evidence: `tools/list: ${page - 1} pages took all the time there is` });
+    }
     if (reply.kind !== "result" || !Array.isArray(reply.value.tools)) return explain(visit, reply, "tools/list");
     tools.push(...reply.value.tools);
     const next = reply.value.nextCursor;
@@ -31,7 +34,7 @@ async function allTools(visit: Visit, session: Session): Promise<readonly unknow
     const shown = JSON.stringify(next.slice(0, 60));
     if (seen.has(next))
       return visit.fail("paging_loop", { evidence: `cursor ${shown} came again after ${page} pages` });
-    if (page >= MAX_PAGES || tools.length > MAX_TOOLS || visit.deadline.left() < 200) {
+    if (page >= MAX_PAGES || tools.length > MAX_TOOLS) {
       return visit.fail("paging_loop", { evidence: `${page} pages and no end; the last cursor was ${shown}` });
     }
     seen.add(next);

@@ -1,7 +1,8 @@
 import { isRecord } from "@tenon/core";
 import { LEGACY_REVISION, MODERN_REVISION } from "@tenon/core/internal";
 import { type Channel, initializeParams, type Reply, type Speech } from "./channel.ts";
-import { since, type Visit } from "./visit.ts";
+import { CODES } from "./codes.ts";
+import { Diagnosis, since, type Visit } from "./visit.ts";
 
 /** Revisions of the older era that clients of today still speak. */
 const LEGACY = [LEGACY_REVISION, "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
@@ -115,12 +116,26 @@ function mismatch(visit: Visit, theirs: readonly string[], ours: readonly string
   });
 }
 
+/** A server that refuses the one revision that is asked for may speak another. */
+export async function shakeHands(visit: Visit, channel: Channel): Promise<Session> {
+  const { revision, ...others } = visit.options;
+  try {
+    return await agree(visit, channel);
+  } catch (error) {
+    const mayBe = error instanceof Diagnosis && CODES[error.finding.code].layer === "protocol";
+    if (revision === undefined || !mayBe) throw error;
+    const session = await agree({ ...visit, options: others }, channel).catch(() => undefined);
+    if (!session) throw error;
+    return mismatch(visit, [session.speech.revision], [revision]);
+  }
+}
+
 /**
  * Finds the revision that both sides speak: the newer one first; the older one as soon as the answer is none, or beside it when
  * nothing comes.
  * @throws Diagnosis
  */
-export async function shakeHands(visit: Visit, channel: Channel): Promise<Session> {
+async function agree(visit: Visit, channel: Channel): Promise<Session> {
   const began = performance.now();
   const { revision } = visit.options;
   const left = () => visit.deadline.left();

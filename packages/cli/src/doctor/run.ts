@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { ServerConfig } from "@tenon/client";
 import { messageOf } from "@tenon/core";
-import { createKeyRing, readContractKeys } from "@tenon/core/contract";
+import { createKeyRing, plainSecretKey, readContractKeys } from "@tenon/core/contract";
 import { attempt, ExitError, usageError } from "../failure.ts";
 import { oneLine } from "../text.ts";
 import { examine, nameOf } from "./doctor.ts";
@@ -19,6 +19,10 @@ export interface DoctorFlags {
   readonly revision?: string;
 }
 
+const ENDS = [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const;
 const DEFAULT_KEYS = "TENON_CONTRACT_KEYS";
 /** Milliseconds after the report that a look-up of the system may hold the program up. */
 const LINGER_MS = 50;
@@ -45,8 +49,11 @@ function headersOf({ header = [], tokenEnv }: DoctorFlags): Record<string, strin
 function keysOf({ contractKeysEnv }: DoctorFlags): Pick<ExamOptions, "keys" | "contractExpected"> {
   const text =
     contractKeysEnv === undefined ? process.env[DEFAULT_KEYS] : variable(contractKeysEnv, "--contract-keys-env");
-  if (text === undefined || text.trim() === "") return {};
+  const { MCP_SERVER_SECRET: plain } = process.env;
   try {
+    if (text === undefined || text.trim() === "") {
+      return plain ? { keys: createKeyRing([plainSecretKey(plain)], Date.now(), 1) } : {};
+    }
     return { keys: createKeyRing(readContractKeys(text)), contractExpected: contractKeysEnv !== undefined };
   } catch (error) {
     throw usageError(`${contractKeysEnv ?? DEFAULT_KEYS} cannot be used: ${messageOf(error)}`, "correct the variable");
@@ -79,7 +86,7 @@ function placesOf(name: string, config: ServerConfig): Target[] {
     const { replicas, ...common } = config;
     return replicas.map((replica) => {
       const { url, id = url } = typeof replica === "string" ? { url: replica } : replica;
-      return { name: `${name} ${id}`, configured: true, config: { ...common, url } };
+      return { name: `${name} ${id}`, configured: true, replicaOf: name, config: { ...common, url } };
     });
   }
   if (!("service" in config)) return [{ name, configured: true, config }];
@@ -102,7 +109,11 @@ async function fromFile(path: string): Promise<Subjects> {
   });
 }
 
-async function subjects(words: readonly string[], isCommand: boolean): Promise<Subjects> {
+async function subjects(words: readonly string[], command: readonly string[] | undefined): Promise<Subjects> {
+  const isCommand = command !== undefined;
+  if (isCommand && command.length < words.length) {
+    throw usageError("an address or file and a command", "give one of the two; -- comes before the command");
+  }
   const [first, ...rest] = words;
   if (first === undefined) {
     throw usageError("nothing to examine", "give an address, a configuration file, or -- and a command");
@@ -121,13 +132,23 @@ async function subjects(words: readonly string[], isCommand: boolean): Promise<S
   return fromFile(first);
 }
 
-/** Runs `tenon doctor` and prints what it found. @throws ExitError unless all is well */
-export async function doctor(words: readonly string[], isCommand: boolean, flags: DoctorFlags): Promise<void> {
+/**
+ * Runs `tenon doctor` and prints what it found.
+ * @param command what stood behind `--`; undefined where there was none
+ * @throws ExitError unless all is well
+ */
+export async function doctor(
+  words: readonly string[],
+  command: readonly string[] | undefined,
+  flags: DoctorFlags,
+): Promise<void> {
   const headers = headersOf(flags);
   const keys = keysOf(flags);
   const context = contextOf(flags);
-  const { targets, plainNames } = await subjects(words, isCommand);
+  const { targets, plainNames } = await subjects(words, command);
   const { timeoutMs, revision, json } = flags;
+  // an end on purpose takes the processes that were started with it
+  for (const [signal, code] of ENDS) process.once(signal, () => process.exit(code));
   const report = await examine(targets, {
     // a busy machine takes its time to start a program, which whoever waits for it does not count apart
     timeoutMs: timeoutMs - Math.min(performance.now(), timeoutMs / 2),

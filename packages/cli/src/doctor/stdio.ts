@@ -12,6 +12,9 @@ import { since, type Visit } from "./visit.ts";
 const TAIL = 2_000;
 /** Characters of one line of standard output. */
 const MAX_LINE = 4 * 1024 * 1024;
+/** Lines that are no message, and characters of anything, after which nothing more is read: parsing a flood takes all the time. */
+const MAX_NOISE = 1_000;
+const MAX_READ = 32 * 1024 * 1024;
 /** Milliseconds that a process gets for each step of its end: end of input, SIGTERM, SIGKILL. */
 const CLOSE_MS = [150, 150, 100];
 
@@ -22,8 +25,11 @@ interface Life {
   ending?: string;
   error?: unknown;
   lastWords: string;
-  /** Lines of standard output that are no message. */
-  noise: string[];
+  /** The first lines of standard output that are no message, and how many there are. */
+  readonly noise: string[];
+  noisy: number;
+  /** Whether messages came, and whether an answer did. */
+  spoke: boolean;
   heard: boolean;
   readonly pending: Map<number, (message: Readonly<Record<string, unknown>> | undefined) => void>;
 }
@@ -73,26 +79,34 @@ function start(config: StdioServerConfig): Life {
     began: performance.now(),
     lastWords: "",
     noise: [],
+    noisy: 0,
+    spoke: false,
     heard: false,
     pending: new Map(),
   };
   const onLine = (line: string) => {
-    const message = parse(line);
+    const message = /^\s*\{/.test(line) ? parse(line) : undefined;
     if (!isRecord(message) || message.jsonrpc !== "2.0") {
-      if (line.trim() !== "" && life.noise.length < 20) life.noise.push(line.slice(0, 500));
+      if (line.trim() === "") return;
+      life.noisy++;
+      if (life.noise.length < 20) life.noise.push(line.slice(0, 500));
       return;
     }
-    life.heard = true;
+    life.spoke = true;
     if ("method" in message || typeof message.id !== "number") return;
+    life.heard = true;
     life.pending.get(message.id)?.(message);
     life.pending.delete(message.id);
   };
   const decoder = new StringDecoder("utf8");
   let rest = "";
+  let read = 0;
   child.stdout?.on("data", (chunk: Buffer) => {
+    read += chunk.length;
     const lines = (rest + decoder.write(chunk)).split("\n");
     rest = (lines.pop() ?? "").slice(0, MAX_LINE);
-    for (const line of lines) onLine(line);
+    for (const line of lines) if (life.noisy < MAX_NOISE) onLine(line);
+    if (life.noisy >= MAX_NOISE || read > MAX_READ) child.stdout?.pause();
   });
   child.stdout?.on("end", () => onLine(rest));
   child.stderr?.on("data", (chunk: Buffer) => {
@@ -154,26 +168,30 @@ export function stdioChannel(visit: Visit, config: StdioServerConfig): Channel &
     return visit.fail("command_not_executable", { evidence: `${command}: ${messageOf(error)}` });
   };
 
-  const explain = async (): Promise<never> => {
-    const { ending, error, lastWords, noise, began } = life;
+  const explain = async (method: string): Promise<never> => {
+    const { ending, error, lastWords, noise, began, heard, spoke } = life;
     if (error !== undefined) return explainStart(error);
     const [first] = noise;
     if (ending !== undefined) {
       const words = lastLine(lastWords) || noise.at(-1) || "";
       return visit.fail("exited", {
-        evidence: `${ending} after ${since(began)} ms${words === "" ? ", without a word" : `: ${words}`}`,
+        evidence: `${ending} after ${since(began)} ms${heard ? `, asked for ${method}` : ""}${words === "" ? ", without a word" : `: ${words}`}`,
       });
     }
+    if (heard) return visit.fail("list_failed", { evidence: `${method}: no answer, and the process still runs` });
     if (first !== undefined) return visit.fail("stdout_noise", { evidence: `no answer, and on stdout: ${first}` });
     const words = lastLine(lastWords);
     return visit.fail("process_silent", {
-      evidence: `nothing on stdout within ${since(began)} ms${words === "" ? "" : `; on stderr: ${words}`}`,
+      evidence: `${spoke ? "messages and no answer" : "nothing"} on stdout within ${since(began)} ms${words === "" ? "" : `; on stderr: ${words}`}`,
     });
   };
 
   return {
     async ask(method, params, speech, ms) {
-      if (life.ending !== undefined && method === "initialize" && restarts++ === 0) life = start(config);
+      if (life.ending !== undefined && method === "initialize" && restarts++ === 0) {
+        signalAll(life.child, "SIGKILL"); // what it started and left behind
+        life = start(config);
+      }
       const { child, pending } = life;
       const id = ++ids;
       const isHandshake = method === "initialize" || method === "server/discover";
@@ -190,7 +208,7 @@ export function stdioChannel(visit: Visit, config: StdioServerConfig): Channel &
           kind: "none",
           final: life.error !== undefined,
           silent: life.ending === undefined,
-          explain,
+          explain: () => explain(method),
         };
         return none;
       }

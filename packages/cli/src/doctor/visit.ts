@@ -1,6 +1,6 @@
 import type { EndpointConfig } from "@tenon/client";
 import { withoutSecrets } from "@tenon/client/internal";
-import { TenonError } from "@tenon/core";
+import { type JsonObject, TenonError } from "@tenon/core";
 import type { KeyRing } from "@tenon/core/contract";
 import { oneLine } from "../text.ts";
 import { CODES, type Code, type Severity } from "./codes.ts";
@@ -48,6 +48,8 @@ export interface ExamOptions {
   readonly contractExpected?: boolean;
   /** The context that calls would carry. */
   readonly context?: unknown;
+  /** What the client takes a context to be. */
+  readonly contextSchema?: JsonObject;
   /** Whether models see the tools of all servers without the servers' names: then two of one name cannot be told apart. */
   readonly plainNames?: boolean;
 }
@@ -58,6 +60,8 @@ export interface Target {
   readonly name: string;
   /** Whether that is its name in a configuration, which stands before the names of its tools. */
   readonly configured: boolean;
+  /** The configured server that this is one replica of. */
+  readonly replicaOf?: string;
   readonly config: EndpointConfig;
 }
 

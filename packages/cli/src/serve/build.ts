@@ -32,9 +32,17 @@ function tried<T>(problems: Problems, path: KeyPath | ((error: TenonError) => Ke
 /** Environment variable that createServer looks for keys in. */
 const DEFAULT_KEYS = "TENON_CONTRACT_KEYS";
 
+/** One of these makes an object a schema that says something; others are names of fields, written one level too high. */
+const SAYING = ["type", "properties", "$ref", "allOf", "anyOf", "oneOf", "enum", "const", "additionalProperties"];
+
 /** Where a schema of the file does not compile, at the key inside it as far as the fault names one. */
 function checkSchema(schema: JsonObject | undefined, path: KeyPath, problems: Problems): void {
   if (!schema || problems.has(path)) return;
+  if (Object.keys(schema).length > 0 && !SAYING.some((keyword) => Object.hasOwn(schema, keyword))) {
+    const names = Object.keys(schema).join(", ");
+    problems.add(path, `has ${names}, and no type; expected JSON Schema: { type: object, properties: { … } }`);
+    return;
+  }
   const { fault } = schemaCheck(schema);
   if (!fault) return;
   const inner = fault.path.split(/[.[\]]+/).filter(Boolean);
@@ -162,6 +170,8 @@ export async function buildServer(file: ServeFile, around: Surroundings): Promis
   checkSchema(settings.contract?.schema, ["mcp", "context_schema"], problems);
   const find = createFunctions(settings.folder);
   const server = createHome(file, around);
+  // what is wrong with a tool is told although something else is
+  const home = server ?? createServer({ name: settings.name, version: settings.version });
   for (const tool of settings.tools) {
     checkSchema(tool.input, [...tool.path, "input_schema"], problems);
     checkSchema(tool.output, [...tool.path, "output_schema"], problems);
@@ -169,9 +179,9 @@ export async function buildServer(file: ServeFile, around: Surroundings): Promis
     if (tool.reference === undefined || problems.has(at)) continue;
     const found = await find(tool.reference);
     if ("problem" in found) problems.add(at, found.problem);
-    else if (server && !problems.has(tool.path)) addTool(server, tool, found.run, problems);
+    else if (!problems.has(tool.path)) addTool(home, tool, found.run, problems);
   }
   if (problems.all().length === 0) return server;
-  await server?.close();
+  await home.close();
   return undefined;
 }

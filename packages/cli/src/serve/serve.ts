@@ -1,5 +1,5 @@
 import cluster from "node:cluster";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { cleanText, codeOf, isLoopback, messageOf } from "@tenon/core";
 import { CommandError } from "../failure.ts";
 import type { PlaceFlags } from "../place.ts";
@@ -21,6 +21,8 @@ export interface ServeFlags extends PlaceFlags {
 
 /** Milliseconds after which a process ends that functions of the user hold open. */
 const LINGER_MS = 300;
+/** Bytes of a file. */
+const MAX_BYTES = 1024 * 1024;
 /** Milliseconds one process has to end. */
 const CLOSE_MS = 5_000;
 
@@ -29,6 +31,12 @@ const say = (text: string): void => {
 };
 
 function readText(path: string): string {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > MAX_BYTES) {
+    const why = `${path} has ${size} bytes; expected at most ${MAX_BYTES}`;
+    const todo = "give the path of the file with --config";
+    throw new CommandError({ what: "nothing is served", why, todo }, { code: "no_config" });
+  }
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {
@@ -45,7 +53,7 @@ function readText(path: string): string {
 }
 
 /** Resolves at the first Ctrl-C or SIGTERM; a second one ends the process at once. */
-function untilStopped(atOnce: () => void): Promise<void> {
+function untilStopped(atOnce: () => void): Promise<undefined> {
   return new Promise((resolve) => {
     let asked = false;
     const stop = (): void => {
@@ -54,7 +62,7 @@ function untilStopped(atOnce: () => void): Promise<void> {
         process.exit(130);
       }
       asked = true;
-      resolve();
+      resolve(undefined);
     };
     process.on("SIGINT", stop).on("SIGTERM", stop);
   });
@@ -82,17 +90,15 @@ function announce(
 
 async function serveWithWorkers({ settings }: ServeFile, text: string, json: boolean): Promise<void> {
   const { name, version, workers, adminPort } = settings;
-  let killAll = (): void => undefined;
-  const stopped = untilStopped(() => killAll());
-  const started = supervise({ name, version, text, count: workers, adminPort, log: say });
-  const early = await Promise.race([started, stopped.then(() => undefined)]);
-  if (!early) return (await started).close();
-  killAll = early.kill;
-  announce(settings, early.url, early.admin, json);
+  const supervisor = await supervise({ name, version, text, count: workers, adminPort, log: say });
+  const stopped = untilStopped(supervisor.kill);
   try {
-    await Promise.race([stopped, early.failed]);
+    const url = await Promise.race([supervisor.listening, supervisor.failed, stopped]);
+    if (url === undefined) return;
+    announce(settings, url, supervisor.admin, json);
+    await Promise.race([stopped, supervisor.failed]);
   } finally {
-    await early.close();
+    await supervisor.close();
   }
 }
 

@@ -1,10 +1,11 @@
-import { TenonError } from "@tenon/core";
+import { codeOf, TenonError } from "@tenon/core";
 import type { TenonServer } from "@tenon/server";
 import { CommandError } from "../failure.ts";
 import type { PlaceFlags } from "../place.ts";
 import { buildServer, type Surroundings } from "./build.ts";
+import type { Numbers } from "./metrics.ts";
 import { problemsError } from "./problems.ts";
-import type { ServeFile } from "./settings.ts";
+import type { ServeFile, Settings } from "./settings.ts";
 import { openKept } from "./stores.ts";
 
 /** A file's server, listening. */
@@ -61,17 +62,35 @@ async function listen(server: TenonServer, { settings, file, problems }: ServeFi
 }
 
 /**
+ * The numbers for an admin port, and traces where the environment names a collector (`OTEL_EXPORTER_OTLP_ENDPOINT`). Undefined
+ * where neither is asked for, or where a module of the user's has set OpenTelemetry up by itself.
+ */
+async function openNumbers({ name, version }: Settings, adminPort: number | undefined): Promise<Numbers | undefined> {
+  const traced = Object.keys(process.env).some((key) => key.startsWith("OTEL_EXPORTER_OTLP_"));
+  if (adminPort === undefined && !traced) return undefined;
+  const { openTelemetry } = await import("@tenon/telemetry");
+  try {
+    return await openTelemetry({ serviceName: process.env.OTEL_SERVICE_NAME ?? name, serviceVersion: version });
+  } catch (error) {
+    if (codeOf(error) === "telemetry_open") return undefined;
+    throw error;
+  }
+}
+
+/**
  * Serves a file in this process.
  * @throws CommandError with everything that is wrong with the file, or why its port cannot be had
  */
 export async function startServing(file: ServeFile, options: ServingOptions): Promise<Serving> {
   await checkFile(file);
   const { workers, adminPort, portGiven } = options;
+  const numbers = await openNumbers(file.settings, adminPort);
   const { stores, stateKeys } = await openKept(options);
   let server: TenonServer | undefined;
   const close = async (): Promise<void> => {
     await server?.close();
     await stores.close();
+    await numbers?.close();
   };
   try {
     const around: Surroundings = {
@@ -82,7 +101,10 @@ export async function startServing(file: ServeFile, options: ServingOptions): Pr
     };
     server = await buildServer(file, around);
     if (!server) throw problemsError(file.file, file.problems.all());
-    const admin = adminPort === undefined ? undefined : await server.admin({ port: adminPort });
+    const admin =
+      adminPort === undefined
+        ? undefined
+        : await server.admin({ port: adminPort, ...(numbers && { metrics: numbers }) });
     const { url, port = 0 } = await listen(server, file, portGiven);
     return { url, port, admin: admin?.url, close };
   } catch (error) {

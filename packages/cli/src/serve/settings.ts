@@ -1,6 +1,6 @@
 import { basename, dirname, resolve } from "node:path";
 import { isRecord, type JsonObject } from "@tenon/core";
-import { issuePath, wrongFields } from "@tenon/core/internal";
+import { issuePath, LOG_LEVELS, wrongFields } from "@tenon/core/internal";
 import {
   type ConfigDocument,
   expand,
@@ -98,7 +98,7 @@ function list(value: unknown): readonly string[] | undefined {
 
 /** What people write without quotes and YAML reads as something else. */
 const quotes = (message: string, value: unknown): string =>
-  message.startsWith("must be a string") && (typeof value === "number" || typeof value === "boolean")
+  /^must be a string(?:,|$)/.test(message) && (typeof value === "number" || typeof value === "boolean")
     ? "; put it in quotes"
     : "";
 
@@ -110,7 +110,15 @@ const MEANT: Readonly<Record<string, string>> = {
   timeout_ms: "must be a whole number of milliseconds from 1",
   ssl: "must be true or false",
   path: "must begin with /",
+  log_level: `must be one of ${LOG_LEVELS.join(", ")}`,
 };
+
+/** What may be shown: a value that a variable brought may be secret, and so is a password that stands in the file. */
+function withoutSecrets(value: unknown): unknown {
+  const { server, ...others } = parts(value);
+  const { ssl_keyfile_password: _secret, ...rest } = parts(server);
+  return { ...others, server: rest };
+}
 
 /** Holds the file against the published schema. */
 function checkForm(source: ConfigDocument, value: unknown, problems: Problems): void {
@@ -122,8 +130,7 @@ function checkForm(source: ConfigDocument, value: unknown, problems: Problems): 
     problems.add([], `could not be checked: ${verdict.reason}`);
     return;
   }
-  // a value that a variable brought may be secret: only what stands in the file is shown
-  const lines = wrongFields(verdict.issues, value, { whole: "the file", shown: source.value });
+  const lines = wrongFields(verdict.issues, value, { whole: "the file", shown: withoutSecrets(source.value) });
   for (const [at, issue] of verdict.issues.entries()) {
     const path = (issue.path ?? []).map((part) => {
       const key = typeof part === "object" ? part.key : part;
@@ -131,7 +138,7 @@ function checkForm(source: ConfigDocument, value: unknown, problems: Problems): 
     });
     const line = lines[at]?.message ?? issue.message;
     const said = line.slice((issuePath(issue) || "the file").length + 2);
-    const message = said.replace(/^must match pattern ".*"(?=, got |$)/s, MEANT[String(path.at(-1))] ?? "$&");
+    const message = said.replace(/^.*must match pattern ".*?"(?=, got |$)/s, MEANT[String(path.at(-1))] ?? "$&");
     const found = path.reduce<unknown>((inner, key) => (inner as Parts | undefined)?.[key], value);
     const only = path.at(-1) === "type" && path[0] === "mcp" ? "; jwt is the only type there is" : "";
     problems.add(path, `${message}${only}${quotes(message, found)}`);

@@ -2,6 +2,7 @@ import cluster, { type Worker } from "node:cluster";
 import { createServer } from "@tenon/server";
 import { CommandError } from "../failure.ts";
 import { type FromWorker, isOurs, type ToWorker } from "./messages.ts";
+import { mergeNumbers } from "./metrics.ts";
 
 /** Milliseconds a worker may take to listen. */
 const START_MS = 60_000;
@@ -15,8 +16,8 @@ const WINDOW_MS = 60_000;
 const MIN_EARLY = 5;
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 5_000;
-/** Milliseconds a worker may take to say that it is ready. */
-const READY_MS = 1_500;
+/** Milliseconds a worker may take to say that it is ready, or its numbers. */
+const ANSWER_MS = 1_500;
 
 /** What the workers serve. */
 export interface Supervised {
@@ -32,9 +33,10 @@ export interface Supervised {
 
 /** Workers that serve one port together. */
 export interface Supervisor {
-  readonly url: string;
   /** Where it answers health checks for all of them. */
   readonly admin: string | undefined;
+  /** The endpoint, once all of them listen. @throws CommandError what is wrong, as the first worker says it */
+  readonly listening: Promise<string>;
   /** Rejects when the workers end faster than they can be replaced. */
   readonly failed: Promise<never>;
   /** Ends all within seconds. */
@@ -43,9 +45,11 @@ export interface Supervisor {
   kill(): void;
 }
 
-/** One place among the workers, whoever fills it. */
+/** One of the workers. */
 interface Running {
   readonly worker: Worker;
+  /** From 1; whoever takes its place has the same. */
+  readonly place: number;
   /** When it began to listen. */
   since?: number;
   admin?: string;
@@ -53,14 +57,12 @@ interface Running {
   failure?: CommandError;
 }
 
-type Listening = Extract<FromWorker, { tenon: "listening" }>;
-
 const send = (worker: Worker, message: ToWorker): void => {
   if (worker.isConnected()) worker.send(message);
 };
 
-const howItEnded = (code: number | null, signal: string | null): string =>
-  signal ? `by ${signal}` : `with exit code ${code ?? "unknown"}`;
+const ask = (admin: string | undefined, path: string): Promise<Response> =>
+  fetch(`${admin}${path}`, { signal: AbortSignal.timeout(ANSWER_MS) });
 
 /** Whether every worker takes requests. @throws Error that says which do not */
 async function allReady(running: ReadonlySet<Running>, count: number): Promise<void> {
@@ -68,16 +70,28 @@ async function allReady(running: ReadonlySet<Running>, count: number): Promise<v
   if (listening.length < count) throw new Error(`${listening.length} of ${count} workers listen`);
   await Promise.all(
     listening.map(async ({ worker, admin }) => {
-      const { status } = await fetch(`${admin}/readyz`, { signal: AbortSignal.timeout(READY_MS) });
+      const { status } = await ask(admin, "/readyz");
       if (status !== 200) throw new Error(`worker ${worker.process.pid} is not ready`);
     }),
   );
 }
 
+/** The numbers of those workers that tell them in time. */
+async function allNumbers(running: ReadonlySet<Running>): Promise<string> {
+  const listening = [...running].filter(({ admin }) => admin !== undefined).sort((a, b) => a.place - b.place);
+  const texts = await Promise.all(
+    listening.map(async ({ place, admin }): Promise<[number, string][]> => {
+      const response = await ask(admin, "/metrics").catch(() => undefined); // it ends, and will be replaced
+      return response?.ok ? [[place, await response.text()]] : [];
+    }),
+  );
+  return mergeNumbers(new Map(texts.flat()));
+}
+
 /**
  * Starts workers, which run this command again, and replaces those that end. The first one starts alone: what it makes in the
  * data directory is there for the others, and what is wrong is said once.
- * @throws CommandError what is wrong, as the first worker says it; ConnectionError when the admin port cannot be had
+ * @throws ConnectionError when the admin port cannot be had
  */
 export async function supervise({ name, version, text, count, adminPort, log }: Supervised): Promise<Supervisor> {
   const running = new Set<Running>();
@@ -86,22 +100,37 @@ export async function supervise({ name, version, text, count, adminPort, log }: 
   let port: number | undefined;
   /** What the workers are told to listen on instead of what the file and the command line say. */
   let asked: number | undefined;
-  let closing = false;
+  let closing: Promise<void> | undefined;
   let fail: (error: Error) => void = () => undefined;
   const failed = new Promise<never>((_, reject) => {
     fail = reject;
   });
   failed.catch(() => undefined); // whoever waits for it is told
+  // it serves nothing: it has the admin port
   const home = createServer({ name, version });
-  const admin =
-    adminPort === undefined
-      ? undefined
-      : await home.admin({ port: adminPort, needs: { workers: () => allReady(running, count) } });
+  const metrics = { text: () => allNumbers(running) };
+  const needs = { workers: () => allReady(running, count) };
+  const admin = adminPort === undefined ? undefined : await home.admin({ port: adminPort, needs, metrics });
 
-  /** Forks one; resolves when it listens. */
-  function launch(): Promise<Listening> {
+  function start(worker: Worker): void {
+    // a free port that was asked for is shared by those who ask for one, as long as somebody has it
+    if (port !== undefined && ![...running].some(({ since }) => since !== undefined)) asked = port;
+    const order = { text, workers: count, admin: admin !== undefined };
+    send(worker, { tenon: "start", ...order, ...(asked !== undefined && { port: asked }) });
+  }
+
+  function freePlace(): number {
+    const taken = new Set([...running].map(({ place }) => place));
+    let place = 1;
+    while (taken.has(place)) place += 1;
+    return place;
+  }
+
+  /** Forks one; resolves with the endpoint when it listens. */
+  function launch(): Promise<string> {
+    const place = freePlace();
     const worker = cluster.fork();
-    const one: Running = { worker };
+    const one: Running = { worker, place };
     running.add(one);
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => {
@@ -112,60 +141,56 @@ export async function supervise({ name, version, text, count, adminPort, log }: 
       worker.on("message", (given: unknown) => {
         if (!isOurs(given)) return;
         const message = given as FromWorker; // ours, and nothing else comes from there
-        if (message.tenon === "hello") {
-          const anybody = [...running].some(({ since }) => since !== undefined);
-          // a free port that was asked for is shared by those who ask for one, as long as somebody has it
-          if (!anybody && port !== undefined) asked = port;
-          const order = { text, workers: count, admin: admin !== undefined };
-          send(worker, { tenon: "start", ...order, ...(asked !== undefined && { port: asked }) });
-        } else if (message.tenon === "failed") {
+        if (message.tenon === "hello") start(worker);
+        else if (message.tenon === "failed") {
           one.failure = new CommandError(message.explanation, { code: message.code });
         } else {
           clearTimeout(late);
           one.since = Date.now();
           if (message.admin !== undefined) one.admin = message.admin;
           port ??= message.port;
-          resolve(message);
+          resolve(message.url);
         }
       });
       worker.once("exit", (code: number | null, signal: string | null) => {
         clearTimeout(late);
         running.delete(one);
-        const how = howItEnded(code, signal);
-        const why = {
-          what: "the server does not run",
-          why: `a worker ended ${how} before it listened`,
-          todo: "its last words are above",
-        };
-        reject(one.failure ?? new CommandError(why, { code: "worker_ended" }));
-        if (one.since !== undefined) replace(one.since, how, worker.process.pid);
+        const how = signal ? `by ${signal}` : `with exit code ${code ?? "unknown"}`;
+        const why = `a worker ended ${how} before it listened`;
+        const todo = "its last words are above; --workers 1 runs the same in one process";
+        reject(
+          one.failure ?? new CommandError({ what: "the server does not run", why, todo }, { code: "worker_ended" }),
+        );
+        if (one.since !== undefined) replace(`worker ${worker.process.pid} ended ${how}`, one.since);
       });
     });
   }
 
-  /** Puts another one in the place of one that ended, later where that happens often. @param since when it began to listen */
-  function replace(since: number | undefined, how: string, pid?: number, failure?: CommandError): void {
+  /**
+   * Puts another one in the place of one that ended, later where that happens often.
+   * @param since when it began to listen; undefined: it never did
+   */
+  function replace(what: string, since?: number, failure?: CommandError): void {
     if (closing) return;
     const now = Date.now();
     const wasEarly = since === undefined || now - since < EARLY_MS;
     if (wasEarly) early.push(now);
     while (early.length > 0 && (early[0] ?? now) < now - WINDOW_MS) early.shift();
     if (early.length > Math.max(MIN_EARLY, 2 * count)) {
-      const last = `${early.length} workers ended within ${WINDOW_MS / 1_000} seconds, the last one ${how}`;
+      const last = `${early.length} workers ended early within ${WINDOW_MS / 1_000} seconds; the last: ${what}`;
       const why = failure ? [failure.explanation.why].flat() : [last];
-      const todo = "their last words are above; run it with --workers 1 to see what ends it";
+      const todo = "their last words are above; --workers 1 runs the same in one process";
       fail(new CommandError({ what: "the workers end as fast as they start", why, todo }, { code: "crash_loop" }));
       return;
     }
     const delay = wasEarly ? Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (early.length - 1)) : 0;
-    const who = pid === undefined ? "a worker" : `worker ${pid}`;
-    log(`${who} ended ${how}; another one takes its place${delay > 0 ? ` in ${delay} ms` : ""}`);
+    log(`${what}; another one takes its place${delay > 0 ? ` in ${delay} ms` : ""}`);
     const timer = setTimeout(() => {
       timers.delete(timer);
       launch().then(
         () => log("a new worker listens"),
         (error: unknown) =>
-          replace(undefined, "before it listened", undefined, error instanceof CommandError ? error : undefined),
+          replace("a worker does not start", undefined, error instanceof CommandError ? error : undefined),
       );
     }, delay);
     timers.add(timer);
@@ -175,15 +200,10 @@ export async function supervise({ name, version, text, count, adminPort, log }: 
     for (const { worker } of running) worker.process.kill("SIGKILL");
   }
 
-  async function close(): Promise<void> {
-    closing = true;
+  async function end(): Promise<void> {
     for (const timer of timers) clearTimeout(timer);
     const ended = [...running].map(
-      ({ worker }) =>
-        new Promise<void>((resolve) => {
-          if (worker.isDead()) resolve();
-          else worker.once("exit", () => resolve());
-        }),
+      ({ worker }) => new Promise<void>((resolve) => void worker.once("exit", () => resolve())),
     );
     for (const { worker } of running) send(worker, { tenon: "close" });
     const late = setTimeout(kill, CLOSE_MS);
@@ -192,12 +212,22 @@ export async function supervise({ name, version, text, count, adminPort, log }: 
     await home.close();
   }
 
-  try {
-    const { url } = await launch();
-    await Promise.all(Array.from({ length: count - 1 }, launch));
-    return { url, admin: admin?.url, failed, close, kill };
-  } catch (error) {
-    await close();
-    throw error;
+  async function startAll(): Promise<string> {
+    const url = await launch();
+    if (!closing) await Promise.all(Array.from({ length: count - 1 }, launch));
+    return url;
   }
+
+  const listening = startAll();
+  listening.catch(() => undefined); // whoever waits for it is told
+  return {
+    admin: admin?.url,
+    listening,
+    failed,
+    kill,
+    close() {
+      closing ??= end();
+      return closing;
+    },
+  };
 }

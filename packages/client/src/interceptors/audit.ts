@@ -7,9 +7,9 @@ import {
   type SerializedError,
   serializeError,
 } from "@tenon/core";
-import { checkOptions, digest, redactor } from "@tenon/core/internal";
+import { checkOptions, digest, redactor, traceIdOf } from "@tenon/core/internal";
 import { isSuspension } from "../call/marks.ts";
-import type { ToolCallRequest } from "../types/calls.ts";
+import type { ToolCallRequest, ToolRuntime } from "../types/calls.ts";
 import type { AnyInterceptor } from "../types/interceptors.ts";
 import { endedAs, general, noteFactory } from "./general.ts";
 
@@ -22,6 +22,8 @@ interface EntryBase {
   readonly at: string;
   readonly server: string;
   readonly tool: string;
+  /** The trace the call belongs to (W3C), where there is one: what other programs did for it can be found. */
+  readonly traceId?: string;
 }
 
 /** Written before a call leaves. Plain JSON. */
@@ -33,6 +35,8 @@ export interface AuditIntent extends EntryBase {
   readonly args?: unknown;
   /** What `actor` says. */
   readonly actor?: unknown;
+  /** What a person decided about the call, where one was asked: `decision`, `decidedBy`, `askedAt`, `decidedAt`. */
+  readonly approval?: ToolRuntime["approval"];
   readonly threadId?: string;
   readonly toolCallId?: string;
   /** Names the effect for the server, where the call has such a key: what the server writes down of it can be found. */
@@ -148,7 +152,8 @@ export function audit(options: AuditOptions): AnyInterceptor {
     const { server, name: tool, callId, runtime } = request;
     const pass = (passes.get(runtime) ?? 0) + 1;
     passes.set(runtime, pass);
-    const base = { callId, pass, server, tool };
+    const traceId = traceIdOf(request.meta);
+    const base = { callId, pass, server, tool, ...(traceId !== undefined && { traceId }) };
     let started = performance.now();
     const finish = async (outcome: AuditOutcome["outcome"], thrown?: { error: unknown }): Promise<void> => {
       const entry: AuditOutcome = Object.freeze({
@@ -172,6 +177,7 @@ export function audit(options: AuditOptions): AnyInterceptor {
         argsDigest: digest(request.args),
         ...(redact && { args: clean(request.args) }),
         ...(by !== undefined && { actor: by }),
+        ...(runtime.approval && { approval: runtime.approval }),
         ...(runtime.threadId !== undefined && { threadId: runtime.threadId }),
         ...(runtime.toolCallId !== undefined && { toolCallId: runtime.toolCallId }),
         ...keyOf(request),

@@ -16,6 +16,17 @@ export interface ToolRuntime<Context = unknown, State = unknown> {
   readonly toolCallId?: string;
   /** The conversation. */
   readonly threadId?: string;
+  /** What a person decided about the call before it was made, where one was asked and an agent makes it. */
+  readonly approval?: {
+    /** `approve`, `edit` or `respond`; what was rejected is not called. */
+    readonly decision: string;
+    /** Who decided, as the application names people. */
+    readonly decidedBy?: unknown;
+    /** ISO 8601. */
+    readonly askedAt?: string;
+    /** ISO 8601. */
+    readonly decidedAt?: string;
+  };
   /** Writes to the run's custom stream, where an agent makes the call. */
   readonly writer?: (chunk: unknown) => void;
 }

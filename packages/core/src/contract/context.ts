@@ -1,7 +1,8 @@
 import { ContractError } from "../errors.ts";
-import { isRecord, type JsonObject, jsonSize } from "../json.ts";
+import { isRecord, type JsonObject } from "../json.ts";
 import { schemaCheck } from "../json-schema/check.ts";
 import { describeFault } from "../json-schema/survey.ts";
+import { kindOf } from "../options.ts";
 import { valueAt, wrongFields } from "../schema.ts";
 
 /** Bytes of a context: every request carries it. */
@@ -27,6 +28,42 @@ function missingField(schema: JsonObject, context: Readonly<Record<string, unkno
   return undefined;
 }
 
+/** An object that is nothing but its fields, of this realm or another. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/**
+ * The first field that JSON cannot carry, where a schema's check would let it through or a wire would change it; or that all of it
+ * together is too large. A large or endless value costs no more than a small one.
+ */
+function unfitField(context: Readonly<Record<string, unknown>>): Pick<ContextFault, "field" | "problem"> | undefined {
+  let left = MAX_CONTEXT_BYTES;
+  for (const field in context) {
+    left -= Buffer.byteLength(field) + 4;
+    const open: unknown[] = [context[field]];
+    while (open.length > 0 && left >= 0) {
+      const value = open.pop();
+      if (typeof value === "string") left -= Buffer.byteLength(value) + 2;
+      else if (Array.isArray(value)) {
+        left -= value.length + 2;
+        if (left >= 0) for (const item of value) open.push(item);
+      } else if (typeof value === "object" && value !== null && isPlain(value)) {
+        for (const [key, item] of Object.entries(value)) {
+          left -= Buffer.byteLength(key) + 4;
+          open.push(item);
+        }
+        left -= 2;
+      } else if (value === undefined || value === null || typeof value === "boolean" || Number.isFinite(value))
+        left -= 4;
+      else return { field, problem: `${field}: ${kindOf(value)} that JSON cannot carry` };
+    }
+    if (left < 0) return { field: "context", problem: `the context has more than ${MAX_CONTEXT_BYTES} bytes` };
+  }
+  return undefined;
+}
+
 /**
  * What is wrong with a context by its contract's schema: required means present and not empty, and values are what the schema
  * says, without conversion. Undefined when all is well.
@@ -40,10 +77,8 @@ export function contextFault(schema: JsonObject, context: unknown): ContextFault
   if (missing !== undefined) {
     return { reason: "missing_context_field", field: missing, problem: `the context has no ${missing}` };
   }
-  if (jsonSize(given, MAX_CONTEXT_BYTES) > MAX_CONTEXT_BYTES) {
-    const problem = `the context has more than ${MAX_CONTEXT_BYTES} bytes`;
-    return { reason: "invalid_context_value", field: "context", problem };
-  }
+  const unfit = unfitField(given);
+  if (unfit) return { reason: "invalid_context_value", ...unfit };
   const compiled = schemaCheck(schema, "first");
   if (compiled.fault) {
     const problem = `the contract's schema cannot be used: ${describeFault(compiled.fault)}`;

@@ -59,6 +59,13 @@ const MAX_CAPABILITIES = 256;
 const MAX_CHARS = { version: 32, server_id: 256, capability: 128 };
 /** Bytes of a whole declaration as JSON. */
 const MAX_BYTES = 65_536;
+/** What is signed is walked, so it must have an end that does not depend on who sent it. */
+const MAX_LEVELS = 128;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
 
 function malformed(field: string, wanted: string): never {
   throw new ContractError(`The server's contract is malformed: ${field} must be ${wanted}`, {
@@ -96,6 +103,9 @@ export function readDeclaration(value: unknown): ContractDeclaration {
     return malformed("capabilities", `a list of at most ${MAX_CAPABILITIES} texts`);
   }
   if (!isRecord(context_schema)) return malformed("context_schema", "a JSON Schema");
+  for (const [field, part] of Object.entries({ context_schema, authentication })) {
+    if (isDeeper(part, MAX_LEVELS)) return malformed(field, `of at most ${MAX_LEVELS} levels`);
+  }
   if (authentication !== undefined && !isRecord(authentication)) return malformed("authentication", "an object");
   const isTime = typeof next_rotation_time === "string" && !Number.isNaN(Date.parse(next_rotation_time));
   if (next_rotation_time !== undefined && !isTime) return malformed("next_rotation_time", "a time as ISO 8601");

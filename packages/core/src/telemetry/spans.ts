@@ -56,10 +56,12 @@ export interface SpanAbout {
   readonly kind: "client" | "server" | "consumer" | "internal";
   readonly attributes?: Attributes | undefined;
   /**
-   * `_meta` with the trace it continues. A client's own active span counts more; for a server what the request says counts more,
+   * `_meta` with the trace it belongs to. A client's own active span counts more; for a server what the request says counts more,
    * and a span that was active is linked.
    */
   readonly meta?: Meta;
+  /** Whether the trace of `meta` counts more than a span that is active, as it does for servers. Default false. */
+  readonly continues?: boolean;
   /** Whether errors may be told in their own words, which may repeat what was sent. Default false. */
   readonly words?: boolean | undefined;
   /** Whether what was thrown is no failure, such as a call that is suspended until somebody answers. Default: all are. */
@@ -115,11 +117,14 @@ function errorAttributes(error: unknown): Attributes {
   return { "error.type": typeof code === "string" ? code : typeof name === "string" ? name : "unknown" };
 }
 
-function parentOf(api: Api, { kind, meta }: SpanAbout): { parent: Context; links: Link[] } {
+function parentOf(
+  api: Api,
+  { kind, meta, continues = kind === "server" || kind === "consumer" }: SpanAbout,
+): { parent: Context; links: Link[] } {
   const active = api.context.active();
   const here = api.trace.getSpanContext(active);
   const remote = remoteContext(api, meta);
-  if (!remote || (here && (kind === "client" || kind === "internal"))) return { parent: active, links: [] };
+  if (!remote || (here && !continues)) return { parent: active, links: [] };
   const there = api.trace.getSpanContext(remote);
   // what is in the context besides its span stays
   const parent = there ? api.trace.setSpanContext(active, there) : active;

@@ -246,6 +246,6 @@ describe("an unexpected error", () => {
     const reply = await call(server, "leak");
     const reference = /^Tool leak failed \(reference (\w{6})\)$/.exec(said(reply))?.[1];
     expect(JSON.stringify(reply)).not.toMatch(/hunter2|srv/);
-    expect(logged.at(-1)).toMatchObject({ reference, error: { message: "password=hunter2 at /srv/app/db.ts" } });
+    expect(logged.at(-1)).toMatchObject({ reference, error: { message: "password=[redacted] at /srv/app/db.ts" } });
   });
 });

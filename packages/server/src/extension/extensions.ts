@@ -10,7 +10,7 @@ import { checkOptions, describeIssues, toJson, validate } from "@tenon/core/inte
 import { type Access, type AccessOptions, compileAccess, demandScopes } from "../definition/access.ts";
 import { maskFailure, ToolError } from "../errors.ts";
 import type { ClientDescription, Exchange } from "../handler/context.ts";
-import type { ServerLog } from "../log.ts";
+import { requestLog, type ServerLog } from "../log.ts";
 
 /** What an extension's method gets besides its parameters. */
 export interface ExtensionExchange extends Exchange {
@@ -123,13 +123,16 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
   const unannounced = new Set<string>();
   const access = new Map<string, Access>();
 
-  function failure(name: string, error: unknown): ProtocolError {
+  function failure(name: string, exchange: Exchange, error: unknown): ProtocolError {
     if (error instanceof ProtocolError) return error;
     if (error instanceof ToolError) {
       const data = isRecord(error.data) ? error.data : error.data === undefined ? {} : { data: error.data };
       return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, { ...data, code: error.code });
     }
-    return new ProtocolError(ProtocolErrorCode.InternalError, maskFailure(log, name, error, exposeErrors));
+    return new ProtocolError(
+      ProtocolErrorCode.InternalError,
+      maskFailure(requestLog(log, exchange), name, error, exposeErrors),
+    );
   }
 
   return {
@@ -227,7 +230,7 @@ export function createExtensions(log: ServerLog, exposeErrors: boolean): Extensi
         if (isRecord(result)) return result;
         throw new ConfigError(`${name} must return an object, got ${JSON.stringify(result)}`, { code: "result" });
       } catch (error) {
-        throw failure(name, error);
+        throw failure(name, exchange, error);
       }
     },
     connected(peer) {

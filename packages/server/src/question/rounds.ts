@@ -15,7 +15,7 @@ import type { Exchange } from "../handler/context.ts";
 import { emptyJournal, type Journal, type StepResult } from "../handler/journal.ts";
 import { type Linear, type Recorder, type Round, type RoundLimit, runLinear } from "../handler/linear.ts";
 import { checkStepName } from "../handler/step-name.ts";
-import type { ServerLog } from "../log.ts";
+import { requestLog, type ServerLog } from "../log.ts";
 import { readAnswer } from "./asking.ts";
 import { refuse, type Seal } from "./seal.ts";
 import { closeState, openState } from "./states.ts";
@@ -105,7 +105,7 @@ function replay(outcome: Json): Result {
 }
 
 /** Renews a lease until told to stop; a lease that is lost shows when the next thing is recorded. */
-function keepAlive({ store, log }: Keeping, lease: Lease): () => void {
+function keepAlive({ store }: Keeping, log: ServerLog, lease: Lease): () => void {
   const timer = setInterval(() => {
     store.renew(lease).catch((error: unknown) => log("warning", "renewing a lease failed", { error }));
   }, store.leaseMs / 3);
@@ -115,6 +115,8 @@ function keepAlive({ store, log }: Keeping, lease: Lease): () => void {
 
 /** One request on its way through its round. */
 interface Call<T> {
+  /** Says which request a line belongs to. */
+  readonly log: ServerLog;
   readonly keeping: Keeping;
   readonly exchange: Exchange;
   /** What its states belong to. */
@@ -133,7 +135,7 @@ const keptMs = ({ questionTtlMs }: Keeping): number => questionTtlMs + CLOCK_MAR
  * @param other the refusal when it was used with others
  */
 async function claimFor(
-  { keeping, exchange }: Pick<Call<unknown>, "keeping" | "exchange">,
+  { log, keeping, exchange }: Pick<Call<unknown>, "log" | "keeping" | "exchange">,
   key: string,
   about: string,
   other: string,
@@ -141,7 +143,7 @@ async function claimFor(
   const request = { key, digest: about, ttlMs: keptMs(keeping) };
   const claim = await claimOrWait(keeping.store, request, { waitMs: WAIT_MS, signal: exchange.signal }).catch(
     (error: unknown) => {
-      throw refusedByStore(keeping.log, "A call", error);
+      throw refusedByStore(log, "A call", error);
     },
   );
   switch (claim.state) {
@@ -171,7 +173,9 @@ export async function answerOnce<T>(
   const principal = identityOfCaller(exchange.caller); // of one caller, states and keys are nothing to another
   const { serverName } = keeping;
   const binding = [principal, serverName, target.method, target.name, target.args];
-  const call: Call<T> = { keeping, exchange, binding, handler, wire, limit: target.limit, startTask: target.startTask };
+  const { limit, startTask } = target;
+  const log = requestLog(keeping.log, exchange);
+  const call: Call<T> = { log, keeping, exchange, binding, handler, wire, limit, startTask };
   if (exchange.requestState !== undefined) return answerRetry(call, exchange.requestState);
   const key = target.idempotent ? idempotencyKeyOf(exchange) : undefined;
   if (key !== undefined) {
@@ -236,7 +240,7 @@ const firstRound = (journal: Journal): RoundStart => ({ id: undefined, journal, 
 
 /** @param claim the right to record what this round does; undefined where nobody may come for it again */
 async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours | undefined): Promise<Result> {
-  const { keeping, exchange, binding, handler, wire, limit, startTask } = call;
+  const { log, keeping, exchange, binding, handler, wire, limit, startTask } = call;
   for (const [step, result] of Object.entries(claim?.progress ?? {})) {
     start().journal.steps.set(step, result as unknown as StepResult); // recorded below
   }
@@ -246,7 +250,7 @@ async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours 
     begin: () => store.begin(claim.lease),
     record: (step, result) => store.record(claim.lease, step, result),
   };
-  const stop = claim ? keepAlive(keeping, claim.lease) : () => undefined;
+  const stop = claim ? keepAlive(keeping, log, claim.lease) : () => undefined;
   /** Keeps the outcome: for this round's state, and for the whole call where it has a record. */
   const keep = async (outcome: Outcome): Promise<void> => {
     if (!claim) return;
@@ -257,9 +261,7 @@ async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours 
   const letGo = async (): Promise<void> => {
     if (!claim) return;
     // the lease lapses anyway, so a store that cannot be reached must not hide why the round ended
-    await store
-      .release(claim.lease)
-      .catch((error: unknown) => keeping.log("warning", "releasing a lease failed", { error }));
+    await store.release(claim.lease).catch((error: unknown) => log("warning", "releasing a lease failed", { error }));
   };
   try {
     const ended = await runLinear<T>(
@@ -269,7 +271,7 @@ async function runRound<T>(call: Call<T>, start: () => RoundStart, claim: Yours 
     );
     // steps of earlier rounds were done: that this request did nothing would be read as if they were not
     if ("unrecorded" in ended) {
-      throw start().journal.steps.size > 0 ? ended.unrecorded : refusedByStore(keeping.log, "A call", ended.unrecorded);
+      throw start().journal.steps.size > 0 ? ended.unrecorded : refusedByStore(log, "A call", ended.unrecorded);
     }
     if ("refused" in ended) {
       await letGo();

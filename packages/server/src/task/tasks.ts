@@ -5,6 +5,7 @@ import type { Service } from "../dispatch/dispatch.ts";
 import { refusedByStore } from "../errors.ts";
 import type { Caller } from "../handler/context.ts";
 import { describeFailure } from "../handler/handler.ts";
+import { requestLog } from "../log.ts";
 import { type Beginning, createTask } from "./creation.ts";
 import { openFeed, type TaskFeed } from "./feed.ts";
 import { taskExtension } from "./methods.ts";
@@ -87,7 +88,11 @@ export function createTasks(service: () => Service, store: TaskStore, options: T
         if (error instanceof ProtocolError) throw error;
         // not the tool's failure but ours: the store cannot be reached, or is full
         if ((beginning.journal?.steps.size ?? 0) === 0) {
-          const refused = refusedByStore(service().log, `Tool ${beginning.tool}`, error);
+          const refused = refusedByStore(
+            requestLog(service().log, beginning.exchange),
+            `Tool ${beginning.tool}`,
+            error,
+          );
           if (refused !== error) throw refused;
         }
         const text = describeFailure(service(), beginning.exchange, `Tool ${beginning.tool}`, error);

@@ -16,6 +16,8 @@ const COLUMNS = [
   "ms",
   "actor",
   "threadId",
+  "traceId",
+  "approval",
   "data",
   "previous",
   "hash",
