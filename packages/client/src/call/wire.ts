@@ -5,6 +5,7 @@ import {
   type LoggingLevel,
   type Tool,
 } from "@modelcontextprotocol/client";
+import { META } from "@tenon/core";
 import { type ContentOf, jsonSize } from "@tenon/core/internal";
 import type { Connection } from "../connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "../connection/deadline.ts";
@@ -12,7 +13,7 @@ import type { Attempted, CallRoute, Endpoint } from "../connection/endpoint.ts";
 import { ANY_RESULT, type Exchange } from "../connection/exchange.ts";
 import type { Server } from "../connection/server.ts";
 import { bounded } from "../connection/time.ts";
-import { metaUnder } from "../contract/accepted.ts";
+import { mergedContext, metaUnder } from "../contract/accepted.ts";
 import { type Emit, progressEvent } from "../events.ts";
 import type { PeerAnswers } from "../question/peer-requests.ts";
 import { refusalAsQuestions, type Visits } from "../question/url-refusals.ts";
@@ -89,7 +90,7 @@ async function sendOn(
 ): Promise<WireAnswer> {
   const { server, emit, events, logLevel, maxResultBytes, options } = context;
   const { method, source, headers } = request;
-  const meta = metaUnder(connection.contract, method, request.meta, context.contextFields);
+  const meta = metaUnder(connection, method, request.meta, context.contextFields);
   // a task has neither logs nor progress beside its answers
   const aboutTask = method.startsWith("tasks/");
   const wantsLogs = !aboutTask && (events.onLog !== undefined || options.onLog !== undefined);
@@ -178,8 +179,11 @@ export async function sendRequest(
   carried: Carried,
   { before, safe = () => true, elsewhere = safe, lacks, inTurn = false, mayRepeat, via = {} }: Sending = {},
 ): Promise<WireAnswer> {
-  const { server, route = {} } = context;
-  const { method, signal, what, headers, meta, tool } = request;
+  const { server, route = {}, contextFields } = context;
+  const { method, signal, what, headers, tool } = request;
+  // the session that the configuration names keeps requests together as well
+  const merged = contextFields && { [META.context]: mergedContext(contextFields, request.meta[META.context]) };
+  const meta = merged ? { ...request.meta, ...merged } : request.meta;
   const again = mayRepeat ?? repeatsOf(request.source, server.repeats);
   let sent = false;
   let spent = 0;

@@ -14,8 +14,11 @@ export function missingWord(method: string, declared: readonly string[] | undefi
   return declared.length === 0 || declared.some((word) => WORDS.has(word)) ? needed : undefined;
 }
 
-/** The same by what the connection announced; one that has ended says nothing any more. */
+/** The same by its contract, or by what the connection announced; one that has ended says nothing any more. */
 export function missingOn(method: string, connection: Connection): string | undefined {
+  const { contract } = connection;
+  const needed = Object.hasOwn(CAPABILITY_OF, method) ? CAPABILITY_OF[method as keyof typeof CAPABILITY_OF] : undefined; // it is a key
+  if (!connection.gone && contract && needed !== undefined && !contract.declares(needed)) return needed;
   const capabilities = connection.gone ? undefined : connection.sdk.getServerCapabilities();
   if (!capabilities) return undefined;
   if (method.startsWith("tools/")) return capabilities.tools ? undefined : "tools";

@@ -7,6 +7,7 @@ import type { Connection, ConnectionHooks } from "../connection/connection.ts";
 import { cancelled } from "../connection/deadline.ts";
 import type { Attempt, Endpoint, Sent } from "../connection/endpoint.ts";
 import { closedError, Server } from "../connection/server.ts";
+import { isOfReplica } from "../contract/keeping.ts";
 import type { Registry } from "../registry/types.ts";
 import type { BreakerState, ReplicaConfig, RoutingOptions } from "../types/routing.ts";
 import type { HttpServerConfig, ReplicasServerConfig, ServerInfo, ServiceServerConfig } from "../types/servers.ts";
@@ -56,7 +57,13 @@ interface Search {
 
 /** Whether another replica may do better: what this one refused, or who asked, says the same everywhere. */
 function mayDoBetter(error: TenonError): boolean {
-  return isSick(error) || error.code === "session_lost" || error.code === "http_error" || error.code === "redirected";
+  return (
+    isSick(error) ||
+    isOfReplica(error) ||
+    error.code === "session_lost" ||
+    error.code === "http_error" ||
+    error.code === "redirected"
+  );
 }
 
 /**
@@ -287,6 +294,8 @@ export class ReplicaSet implements Endpoint {
   #given({ what }: Sent, { order, need, failures }: Search, ran: boolean): TenonError {
     const [first] = failures;
     if (first && failures.every(({ lacks }) => lacks)) return first.error;
+    // that none has the contract that is wanted says more than that none is left
+    if (first && failures.every(({ error }) => isOfReplica(error))) return first.error;
     if (first && order.length === 1) return first.error;
     const blocked = [...new Set(order)].flatMap((replica) => {
       const reason = replica.refusal(need);

@@ -4,6 +4,7 @@ import type { Connection } from "../connection/connection.ts";
 import { shownAddress } from "../connection/place.ts";
 import type { Server } from "../connection/server.ts";
 import { backoff } from "../connection/time.ts";
+import { isOutOfContract } from "../contract/keeping.ts";
 import type { BreakerState, ReplicaInfo } from "../types/routing.ts";
 import type { Breaker } from "./breaker.ts";
 import { missingOn, missingWord } from "./needs.ts";
@@ -112,8 +113,9 @@ export class Replica {
   }
 
   /** Notes an error of a request. */
-  failed({ code, data }: TenonError): void {
-    if (code === "unreachable") this.#rest(this.#rests.next());
+  failed(error: TenonError): void {
+    const { code, data } = error;
+    if (code === "unreachable" || isOutOfContract(error)) this.#rest(this.#rests.next());
     const wait = code === "http_error" && isRecord(data) ? data.retryAfterMs : undefined;
     if (typeof wait === "number") this.#rest(Math.min(wait, MAX_BUSY_MS));
   }
@@ -132,7 +134,7 @@ export class Replica {
   }
 
   get info(): ReplicaInfo {
-    const { health, era, revision, implementation, error } = this.server.info;
+    const { health, contract, era, revision, implementation, error } = this.server.info;
     const retryAt = this.breaker?.retryAt;
     return Object.freeze({
       id: this.id,
@@ -142,6 +144,7 @@ export class Replica {
       ...(retryAt !== undefined && { retryAt: new Date(retryAt).toISOString() }),
       ...(this.leaving && { leaving: true as const }),
       ...(this.declared && { capabilities: this.declared }),
+      ...(contract && { contract }),
       ...(era && { era }),
       ...(revision !== undefined && { revision }),
       ...(implementation && { implementation }),

@@ -1,4 +1,5 @@
 import type { Era } from "@tenon/core";
+import type { ContractInfo } from "./contracts.ts";
 
 /** When a replica is left alone because it fails. */
 export interface BreakerOptions {
@@ -74,6 +75,8 @@ export interface ReplicaInfo {
   readonly leaving?: true;
   /** What it can do, as its configuration or its registry says. */
   readonly capabilities?: readonly string[];
+  /** The contract that is in force with it; `drift` where it differs from what it can do. */
+  readonly contract?: ContractInfo;
   /** The revision spoken: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */
   readonly era?: Era;
   /** The exact revision. */
