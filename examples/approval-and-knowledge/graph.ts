@@ -30,12 +30,11 @@ type Desk = typeof State.State;
 export async function openGraph(client: AgentClient, context: StateContext, checkpointer: BaseCheckpointSaver) {
   const tools = new Map((await mcpTools(client, { toolErrors: "throw" })).map((tool) => [tool.name, tool]));
 
-  /** Calls a tool from a node the way LangGraph's tool node does: the call has an id, and goes with the state. */
-  async function call(name: string, args: object, state: Desk, config: LangGraphRunnableConfig): Promise<unknown> {
+  /** Calls a tool from a node. The call has an id, as a model's has: by it a question is found again. */
+  async function call(name: string, args: object, config: LangGraphRunnableConfig): Promise<unknown> {
     const tool = tools.get(name);
     if (!tool) throw new Error(`There is no tool ${name}; there are ${[...tools.keys()].join(", ") || "none"}`);
-    const toolCall = { type: "tool_call" as const, id: name, name, args: { ...args } };
-    const message: ToolMessage = await tool.invoke(toolCall, { ...config, state });
+    const message: ToolMessage = await tool.invoke({ type: "tool_call", id: name, name, args: { ...args } }, config);
     return (message.artifact as McpArtifact).structured; // what mcpTools puts there
   }
 
@@ -49,14 +48,14 @@ export async function openGraph(client: AgentClient, context: StateContext, chec
   return new StateGraph(State)
     .addNode("look_up", async (state, config) => {
       const args = { query: state.question, limit: 3 };
-      const result = found.parse(await call("mcp_kb_search_articles", args, state, config));
+      const result = found.parse(await call("mcp_kb_search_articles", args, config));
       const [best] = result.hits;
       return { found: result, article: best && (await read(best.name, state, config)) };
     })
     .addNode("approve", async (state, config) => {
       const grounds = state.found?.hits[0]?.snippet ?? say("无", "none");
       const args = { subject: state.question, amount: state.amount, grounds };
-      return { decided: decided.parse(await call("mcp_approval_request_approval", args, state, config)) };
+      return { decided: decided.parse(await call("mcp_approval_request_approval", args, config)) };
     })
     .addNode("reply", (state) => ({ answer: answerFrom(state) }))
     .addEdge("__start__", "look_up")
