@@ -108,7 +108,6 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client CallOptions": (given) => one({ transport }).callTool("s", "t", {}, given),
   "@tenon/client ClientEvents": (given) => client({ events: given }),
   "@tenon/client ClientOptions": client,
-  "@tenon/client EndpointConfig": one,
   "@tenon/client FollowOptions": (given) => one({ transport }).callTool("s", "t", {}, { task: given }),
   "@tenon/client Grants": (given) => one({ transport, grants: given }),
   "@tenon/client HttpServerConfig": (given: object) => one({ url: "http://127.0.0.1:9/mcp", ...given }),
