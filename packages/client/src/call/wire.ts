@@ -195,7 +195,7 @@ export async function sendRequest(
   const run = async () => {
     spent = (await before?.()) ?? 0;
     const how = { safe: safe(), elsewhere: elsewhere(), mayRepeat: again, lacks, inTurn, via, route, signal };
-    return server.send({ method, what, tool, headers, meta, ...how }, attempt);
+    return server.send({ method, what, tool, headers, meta, contextFields, ...how }, attempt);
   };
   // the signal must also end the wait for a connection
   const asked = run().catch((error: unknown) => {

@@ -45,7 +45,8 @@ export interface AcceptedContract {
   admit(method: string, context?: unknown): void;
 }
 
-function driftOf(declared: ReadonlySet<string>, announced: readonly string[]): ContractDrift | undefined {
+/** Where what was declared and what the protocol says differ; undefined where they agree. */
+export function driftOf(declared: ReadonlySet<string>, announced: readonly string[]): ContractDrift | undefined {
   const undeclared = announced.filter((one) => !declared.has(one));
   const unannounced = [...declared].filter((one) => OF_PROTOCOL.has(one) && !announced.includes(one));
   if (undeclared.length === 0 && unannounced.length === 0) return undefined;
