@@ -27,6 +27,7 @@ import { app } from "@tenon/server/apps";
 import { introspection, jwt } from "@tenon/server/auth";
 import { signToken } from "@tenon/server/development";
 import { cache, log, matchCaller, rateLimit } from "@tenon/server/middleware";
+import { consul } from "@tenon/server/register";
 import { skills } from "@tenon/server/skills";
 import { connect } from "@tenon/server/testing";
 import { openMemory } from "@tenon/store";
@@ -98,6 +99,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/server/middleware RateLimitOptions": rateLimit,
   "@tenon/server/testing CallOptions": async (given) => (await connect(server())).callTool("t", {}, given),
   "@tenon/server/testing ConnectOptions": (given) => connect(server(), given),
+  "@tenon/server/register ConsulOptions": consul,
   "@tenon/server/skills SkillsOptions": (given) => skills("nowhere", given),
   "@tenon/server/apps AppOptions": (given) => app(server(), given),
   "@tenon/server/apps AppToolOptions": (given) => app(server(), { uri: "ui://a", html: "" }).tool("t", given, () => ""),
@@ -182,11 +184,13 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
 const OPEN = new Set([
   "@tenon/core TenonErrorOptions", // the constructor of an error must not fail
   "@tenon/server FetchOptions", // frameworks call `fetch` with arguments of their own behind the request
+  "@tenon/client EndpointConfig", // a part of ServerConfig, which is what is taken
   "@tenon/client/config Config", // a result
 ]);
 
 /** What is taken in the same place, and documented in another. */
 const ALSO: Readonly<Record<string, readonly string[]>> = {
+  "@tenon/client EndpointConfig": ["replicas", "service", "origins", "resource"], // of ServerConfig
   "@tenon/server ToolOptions": ["worker"], // of WorkerToolOptions
 };
 

@@ -1,9 +1,10 @@
 import { TenonError } from "@tenon/core";
+import { createKeyRing, newContractKey } from "@tenon/core/contract";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ServerInfo } from "../src/index.ts";
 import { retry } from "../src/interceptors/index.ts";
 import { killReplicas, LOOK, replica, replicaProcess, SPEND, said } from "./replicas-scene.ts";
-import { closeAfterEach, connect, type StubHandler } from "./stub/index.ts";
+import { closeAfterEach, connect, type HttpBehavior, type StubHandler } from "./stub/index.ts";
 
 closeAfterEach();
 afterEach(killReplicas);
@@ -355,5 +356,64 @@ describe("a replica that fails too often", () => {
     expect(watched.servers()[0]?.breaker).toBe("closed");
     const not = connect({ kb: { ...a.config, breaker: false } }, { routing: { breaker } });
     expect(not.servers()[0]?.breaker).toBeUndefined();
+  });
+});
+
+describe("replicas with a contract", () => {
+  const key = newContractKey({ kid: "now", alg: "HS256" });
+  const context = { session_id: "s1" };
+  /** What makes a stub announce a contract, signed or not. */
+  const announcing = (capabilities: readonly string[], signed = true): HttpBehavior => {
+    const declaration = { version: "0.4.2", server_id: "kb", capabilities, context_schema: { type: "object" } };
+    const contract = signed ? createKeyRing([key]).sign(declaration) : declaration;
+    const capable = { tools: {}, extensions: { "dev.tenon/context": contract } };
+    const discovered = {
+      supportedVersions: ["2026-07-28"],
+      capabilities: capable,
+      serverInfo: { name: "kb", version: "1" },
+    };
+    return { on: { "server/discover": () => discovered } };
+  };
+  const ALL = ["tools.list", "tools.execute", "contexts.get"];
+
+  it("are not used where nobody vouches for them, or their contract does not allow it; the others are", async () => {
+    const unsigned = await replica("unsigned", announcing(ALL, false));
+    const narrow = await replica("narrow", announcing(["tools.list"]));
+    const good = await replica("good", announcing(ALL));
+    const client = connect({ kb: { replicas: urls([unsigned, narrow, good]), contract: { keys: [key], context } } });
+    for (const thread of threads) expect(await said(client, "spend", thread, thread)).toMatch(/^good/);
+    expect([unsigned.calls, narrow.calls]).toEqual([0, 0]);
+    expect(good.effects).toEqual(threads);
+    const [info] = client.servers();
+    expect(info?.replicas).toMatchObject([
+      { error: { code: "signature" } },
+      { drift: { undeclared: ["tools.execute"] } },
+      { capabilities: ALL },
+    ]);
+    expect(info?.breaker).toBe("closed");
+  });
+
+  it("are refused by the contract's error when none is good enough", async () => {
+    const all = [await replica("a", announcing(ALL, false)), await replica("b", announcing(ALL, false))];
+    const client = connect({ kb: { replicas: urls(all), contract: { keys: [key] } } });
+    await expect(said(client, "look", "x")).rejects.toMatchObject({ name: "ContractError", code: "signature" });
+    expect(all.map(({ calls }) => calls)).toEqual([0, 0]);
+  });
+
+  it("are asked one after the other for the context of a session that only one of them knows", async () => {
+    const knows = (session: string): HttpBehavior => {
+      const behavior = announcing(ALL);
+      const get: StubHandler = ({ params }, reply) =>
+        params.session_id === session
+          ? { context: { session_id: session, at: "here" } }
+          : void reply.error(-32_602, "no such session", { reason: "unknown_context" });
+      return { ...behavior, on: { ...behavior.on, "contexts/get": get } };
+    };
+    const all = [await replica("a", knows("s1")), await replica("b", knows("s2")), await replica("c", knows("s3"))];
+    const client = connect({ kb: { replicas: urls(all), contract: { keys: [key] } } });
+    for (const session of ["s1", "s2", "s3"]) {
+      expect(await client.getContext("kb", session)).toMatchObject({ context: { session_id: session } });
+    }
+    await expect(client.getContext("kb", "s4")).rejects.toMatchObject({ code: "rpc_error" });
   });
 });

@@ -21,6 +21,7 @@ import { timelyStore, timelyTasks, within } from "./handler/within.ts";
 import { createWorkers } from "./handler/workers.ts";
 import type { AdminListening } from "./http/admin.ts";
 import type { HttpSide } from "./http/http.ts";
+import type { Listening, ListenOptions } from "./http/listen.ts";
 import { runIfEntry } from "./http/run.ts";
 import { createLog, logLevelOf } from "./log.ts";
 import type { Middleware } from "./middleware/onion.ts";
@@ -149,6 +150,22 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     bus.hear();
     tasks.serve();
   };
+  /** Tells registries where it listens. @returns takes it out of them */
+  const registerIt = async (listenOptions: ListenOptions, listening: Listening): Promise<() => Promise<void>> => {
+    if (listenOptions.register === undefined) return async () => {};
+    const [{ registerListening, registrarsOf }, { registeredCapabilities }] = await Promise.all([
+      import("./register/listening.ts"),
+      import("./contract/capabilities.ts"),
+    ]);
+    const all = await registerListening(registrarsOf(listenOptions), listening, {
+      name: options.name,
+      version: options.version,
+      capabilities: () => registeredCapabilities(service),
+      hasContract: contract !== undefined,
+      log,
+    });
+    return async () => void (await Promise.all(all.map((one) => one.close())));
+  };
   const { defining, closeMounted } = createDefining<Lifespan>({ home: service, middleware, workers }, () => server);
   const server: TenonServer<Lifespan> = {
     name: options.name,
@@ -168,7 +185,7 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
       return (await httpSide()).fetch(request, { ...(caller && { caller }), remoteAddress });
     },
     async listen(listenOptions = {}) {
-      checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket"], "listen(options)");
+      checkOptions(listenOptions, ["port", "host", "path", "tls", "unixSocket", "register"], "listen(options)");
       await agree();
       await service.lifespan();
       const [side, { clearTextWarning, listen }, { createFastListener }, { noAuthWarning }] = await Promise.all([
@@ -189,8 +206,13 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
         log,
       );
       serve();
-      const close = (graceMs?: number): Promise<void> => {
+      const unregister = await registerIt(listenOptions, listening).catch(async (error: unknown) => {
+        await listening.close(0);
+        throw error;
+      });
+      const close = async (graceMs?: number): Promise<void> => {
         closers.delete(close);
+        await unregister(); // first: nobody is sent here any more
         return listening.close(graceMs);
       };
       closers.add(close);

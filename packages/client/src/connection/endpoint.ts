@@ -6,6 +6,8 @@ import type { Server } from "./server.ts";
 export interface CallRoute {
   /** The conversation it is part of. */
   readonly threadId?: string | undefined;
+  /** The session of the context that it asks for. */
+  readonly sessionId?: string;
   /** Replicas that failed this call before: they are tried last. */
   failed?: Set<object>;
 }
@@ -30,6 +32,8 @@ export interface Sent {
   readonly route: CallRoute;
   readonly headers: Readonly<Record<string, string>>;
   readonly meta: Readonly<Record<string, unknown>>;
+  /** Fields of its context that the configuration gives; what `meta` brings counts more. */
+  readonly contextFields?: Readonly<Record<string, unknown>> | undefined;
   readonly signal: AbortSignal;
   /** Whether an error says that this replica lacks what others may have; it surely did not run there. */
   readonly lacks?: ((error: unknown) => boolean) | undefined;

@@ -18,6 +18,8 @@ const MAX_REDIRECTS = 3;
 const MAX_PROOFS = 2;
 /** Longest wait that a server may ask for before a list is asked for again. */
 const MAX_LIST_WAIT_MS = 10_000;
+/** Characters of a message within which a request says its method. */
+const HEAD_CHARS = 200;
 /** Bounds of the wait before a stream that was cut is asked for again, whatever its server wants. */
 const MIN_RECONNECT_MS = 100;
 const MAX_RECONNECT_MS = 30_000;
@@ -137,13 +139,16 @@ function httpFetch(config: HttpServerConfig, context: HttpContext): typeof fetch
     const identity = headers.authorization === undefined ? context.identity : undefined;
     const credential = identity && (await credentialOf(server, identity));
     if (credential) Object.assign(headers, await credential.headers(method, url));
-    const quiet = method === "GET" || exchange?.listening === true;
+    const body = typeof init?.body === "string" ? init.body : undefined; // the SDK sends texts only
+    // an answer of ours to a question inside a call: the call holds a connection and waits for it, so it must not wait for one
+    const answers = body !== undefined && !body.slice(0, HEAD_CHARS).includes('"method"');
+    const quiet = method === "GET" || exchange?.listening === true || answers;
     const options: AskOptions = {
       dispatcher: quiet ? route.quiet : route.dispatcher,
       url,
       method,
       headers,
-      body: typeof init?.body === "string" ? init.body : undefined, // the SDK sends texts only
+      body,
       signal: ofRequest(init),
       limit,
       tooLarge: () => tooLarge(server, limit),

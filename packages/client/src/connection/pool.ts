@@ -1,5 +1,5 @@
 import { isLoopback } from "@tenon/core";
-import { Agent, buildConnector, type Dispatcher, ProxyAgent } from "undici";
+import { Agent, buildConnector, Client, type Dispatcher, Pool, ProxyAgent } from "undici";
 import type { HttpServerConfig } from "../types/servers.ts";
 import { proxyFor } from "./proxy.ts";
 
@@ -15,6 +15,31 @@ export interface Route {
 
 // no limit of the pool's own: every wait is bounded by the call it belongs to, and a listening stream may be silent
 const NO_LIMITS = { headersTimeout: 0, bodyTimeout: 0 } as const;
+
+/** Connections to one origin at most; further requests wait for one, as long as their own time allows. */
+const MAX_CONNECTIONS = 100;
+/** How many of them stay open with nothing to do. */
+const MAX_IDLE = 20;
+/** What the others get instead of the usual time to wait for the next request, in milliseconds. */
+const NO_WAIT = { keepAliveTimeout: 1, keepAliveMaxTimeout: 1 } as const;
+
+/**
+ * The pool of one origin. undici has no bound for connections with nothing to do, and gives work to the oldest that is free: so the first
+ * twenty may wait for more, and those beyond, which only a burst needs, end with their request.
+ */
+function poolOf(origin: string | URL, options: Pool.Options): Pool {
+  const waiting = new Set<Client>();
+  const factory = (to: URL, given: object): Client => {
+    const stays = waiting.size < MAX_IDLE;
+    const client = new Client(to, stays ? given : { ...given, ...NO_WAIT });
+    if (!stays) return client;
+    waiting.add(client);
+    // the pool lets go of one that could not connect
+    client.on("connectionError", () => waiting.delete(client));
+    return client;
+  };
+  return new Pool(origin, { ...options, connections: MAX_CONNECTIONS, factory });
+}
 
 function connectOptions({ ca, socketPath, connectTimeoutMs }: HttpServerConfig): buildConnector.BuildOptions {
   return {
@@ -68,7 +93,7 @@ export class Pools {
 
   #direct(options: buildConnector.BuildOptions): Route {
     const connect = buildConnector(options);
-    const dispatcher = this.#keep(new Agent({ ...NO_LIMITS, connect }));
+    const dispatcher = this.#keep(new Agent({ ...NO_LIMITS, connect, factory: poolOf }));
     const quiet = this.#keep(new Agent({ ...NO_LIMITS, connect: quietly(connect) }));
     return { dispatcher, quiet };
   }

@@ -45,7 +45,8 @@ export interface AcceptedContract {
   admit(method: string, context?: unknown): void;
 }
 
-function driftOf(declared: ReadonlySet<string>, announced: readonly string[]): ContractDrift | undefined {
+/** Where what was declared and what the protocol says differ; undefined where they agree. */
+export function driftOf(declared: ReadonlySet<string>, announced: readonly string[]): ContractDrift | undefined {
   const undeclared = announced.filter((one) => !declared.has(one));
   const unannounced = [...declared].filter((one) => OF_PROTOCOL.has(one) && !announced.includes(one));
   if (undeclared.length === 0 && unannounced.length === 0) return undefined;
@@ -96,7 +97,7 @@ export function acceptContract(
 }
 
 /** What a request carries as context: what the configuration says, and over it what the request brought. */
-export function mergedContext(configured: Readonly<Record<string, unknown>> | undefined, brought: unknown): unknown {
+function mergedContext(configured: Readonly<Record<string, unknown>> | undefined, brought: unknown): unknown {
   if (brought === undefined) return configured ?? {};
   return isRecord(brought) && configured ? { ...configured, ...brought } : brought;
 }

@@ -25,17 +25,10 @@ export function keepRefusal(error: TenonError): Refused | undefined {
 
 /** Errors by which a place of a server cannot be used at all: its contract is not what this client wants. */
 const CLOSED = new Set(["negotiation", "signature", "schema_conflict", "malformed_contract"]);
-/** Errors by which it cannot do what was asked. */
-const LACKING = new Set(["undeclared_capability", "no_contract"]);
 
 /** Whether a replica cannot be used for its contract's sake; another one may have the right one. */
 export function isOutOfContract(error: TenonError): boolean {
   return error instanceof ContractError && CLOSED.has(error.code);
-}
-
-/** The same, or what was asked is not in its contract: the request itself is not at fault. */
-export function isOfReplica(error: TenonError): boolean {
-  return isOutOfContract(error) || (error instanceof ContractError && LACKING.has(error.code));
 }
 
 /** Connections whose contract is being renewed, or was not long ago, and when it may be tried again. */

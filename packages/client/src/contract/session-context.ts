@@ -3,6 +3,12 @@ import { sendRequest, type WireContext } from "../call/wire.ts";
 import type { ReadOptions } from "../types/calls.ts";
 import type { SessionContext } from "../types/contracts.ts";
 
+/** Whether a server knows no such session; a replica that keeps contexts of its own may know it. */
+function isUnknownContext(error: unknown): boolean {
+  if (!(error instanceof ProtocolError) || !isRecord(error.data) || !isRecord(error.data.data)) return false;
+  return error.data.data.reason === "unknown_context";
+}
+
 /**
  * Asks a server for the last context that it accepted in a session.
  * @param stop ends the request when the client is closed
@@ -18,7 +24,7 @@ export async function contextOf(
   const { name } = server;
   const signal = options.signal ? AbortSignal.any([options.signal, stop]) : stop;
   const answer = await sendRequest(
-    context,
+    { ...context, route: { sessionId } },
     {
       method: "contexts/get",
       what: "contexts/get",
@@ -29,6 +35,7 @@ export async function contextOf(
       source: Object.freeze({ server: name, callId }),
     },
     {},
+    { lacks: isUnknownContext },
   );
   const { context: found, expires_at: expiresAt } = answer as Record<string, unknown>; // an answer is an object
   if (!isRecord(found) || (expiresAt !== undefined && typeof expiresAt !== "string")) {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ConfigError, messageOf, TenonError } from "@tenon/core";
+import { ConfigError, ContractError, messageOf, TenonError } from "@tenon/core";
 import { gauge } from "@tenon/core/internal";
 import type { AuthSession } from "../auth/types.ts";
 import { inTurns } from "../call/resources.ts";
@@ -7,7 +7,6 @@ import type { Connection, ConnectionHooks } from "../connection/connection.ts";
 import { cancelled } from "../connection/deadline.ts";
 import type { Attempt, Endpoint, Sent } from "../connection/endpoint.ts";
 import { closedError, Server } from "../connection/server.ts";
-import { isOfReplica } from "../contract/keeping.ts";
 import type { Registry } from "../registry/types.ts";
 import type { BreakerState, ReplicaConfig, RoutingOptions } from "../types/routing.ts";
 import type { HttpServerConfig, ReplicasServerConfig, ServerInfo, ServiceServerConfig } from "../types/servers.ts";
@@ -55,15 +54,14 @@ interface Search {
   readonly failures: Failed[];
 }
 
+/** What is wrong with a context, or how it is made, is wrong everywhere. */
+const ABOUT_CONTEXT = new Set(["missing_context_field", "invalid_context_value", "context_failed"]);
+
 /** Whether another replica may do better: what this one refused, or who asked, says the same everywhere. */
 function mayDoBetter(error: TenonError): boolean {
-  return (
-    isSick(error) ||
-    isOfReplica(error) ||
-    error.code === "session_lost" ||
-    error.code === "http_error" ||
-    error.code === "redirected"
-  );
+  // nobody vouches for this one, it was late, or its contract allows less
+  if (error instanceof ContractError) return error.maybeExecuted === false && !ABOUT_CONTEXT.has(error.code);
+  return isSick(error) || error.code === "session_lost" || error.code === "http_error" || error.code === "redirected";
 }
 
 /**
@@ -293,9 +291,7 @@ export class ReplicaSet implements Endpoint {
   /** Why no replica is left. */
   #given({ what }: Sent, { order, need, failures }: Search, ran: boolean): TenonError {
     const [first] = failures;
-    if (first && failures.every(({ lacks }) => lacks)) return first.error;
-    // that none has the contract that is wanted says more than that none is left
-    if (first && failures.every(({ error }) => isOfReplica(error))) return first.error;
+    if (first && failures.every(({ lacks, error }) => lacks || error instanceof ContractError)) return first.error;
     if (first && order.length === 1) return first.error;
     const blocked = [...new Set(order)].flatMap((replica) => {
       const reason = replica.refusal(need);

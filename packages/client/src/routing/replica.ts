@@ -1,13 +1,14 @@
-import type { TenonError } from "@tenon/core";
-import { isRecord, keepNewest } from "@tenon/core";
+import { isRecord, keepNewest, type TenonError } from "@tenon/core";
 import type { Connection } from "../connection/connection.ts";
 import { shownAddress } from "../connection/place.ts";
 import type { Server } from "../connection/server.ts";
 import { backoff } from "../connection/time.ts";
+import { driftOf } from "../contract/accepted.ts";
 import { isOutOfContract } from "../contract/keeping.ts";
+import type { ContractDrift } from "../types/contracts.ts";
 import type { BreakerState, ReplicaInfo } from "../types/routing.ts";
 import type { Breaker } from "./breaker.ts";
-import { missingOn, missingWord } from "./needs.ts";
+import { isCapability, missingOn, missingWord } from "./needs.ts";
 
 /** Bounds of the time a replica that could not be reached is tried last, in milliseconds. */
 const REST = { firstMs: 500, mostMs: 15_000 };
@@ -134,7 +135,9 @@ export class Replica {
   }
 
   get info(): ReplicaInfo {
-    const { health, contract, era, revision, implementation, error } = this.server.info;
+    const { health, era, revision, implementation, error, capabilities: announced, contract } = this.server.info;
+    const capabilities = this.declared ?? announced;
+    const drift = contract?.drift ?? (announced && this.declared && this.#driftFrom(announced));
     const retryAt = this.breaker?.retryAt;
     return Object.freeze({
       id: this.id,
@@ -143,7 +146,8 @@ export class Replica {
       ...(this.breaker && { breaker: this.breaker.state }),
       ...(retryAt !== undefined && { retryAt: new Date(retryAt).toISOString() }),
       ...(this.leaving && { leaving: true as const }),
-      ...(this.declared && { capabilities: this.declared }),
+      ...(capabilities && { capabilities }),
+      ...(drift && { drift }),
       ...(contract && { contract }),
       ...(era && { era }),
       ...(revision !== undefined && { revision }),
@@ -151,6 +155,12 @@ export class Replica {
       ...(error && { error }),
       requests: this.#requests,
     });
+  }
+
+  /** What its configuration or registry says against what it announces, in words that both use. */
+  #driftFrom(announced: readonly string[]): ContractDrift | undefined {
+    const words = (this.declared ?? []).filter(isCapability);
+    return words.length === 0 ? undefined : driftOf(new Set(words), announced);
   }
 
   #rest(ms: number): void {

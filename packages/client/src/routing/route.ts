@@ -8,20 +8,20 @@ import type { RoutingOptions } from "../types/routing.ts";
  */
 export function keyOf(
   server: string,
-  { what, route, meta }: Pick<Sent, "what" | "route" | "meta">,
+  { what, route, meta, contextFields }: Pick<Sent, "what" | "route" | "meta" | "contextFields">,
   principal: string,
   own: string,
   choose: RoutingOptions["key"],
 ): string {
-  const { threadId } = route;
-  const given = meta[META.context];
-  const context = isRecord(given) ? given : undefined;
+  const { threadId, sessionId } = route;
+  const brought = meta[META.context];
+  const context = isRecord(brought) ? { ...contextFields, ...brought } : contextFields;
   if (choose) {
     const chosen = choose({ server, what, ...(threadId !== undefined && { threadId }), ...(context && { context }) });
     if (typeof chosen === "string") return `key ${chosen}`;
   }
   if (threadId !== undefined) return `thread ${threadId}`;
-  const session = context?.session_id;
+  const session = sessionId ?? context?.session_id;
   if (typeof session === "string" && session !== "") return `session ${session}`;
   return principal === "" ? own : `caller ${principal}`;
 }

@@ -1,5 +1,5 @@
 import { ConfigError } from "@tenon/core";
-import { CAPABILITY_OF } from "@tenon/core/contract";
+import { CAPABILITY_OF, CONTRACT_VERSIONS } from "@tenon/core/contract";
 import { METHODS, type Service } from "../dispatch/dispatch.ts";
 import { offers } from "../dispatch/protocol.ts";
 
@@ -12,6 +12,13 @@ export function implementedCapabilities({ registry }: Offered): readonly string[
     method.startsWith("tools/") ? registry.tools.size > 0 : offers(registry, method),
   ).map((method) => CAPABILITY_OF[method]);
   return [...new Set([...found, CAPABILITY_OF["contexts/get"]])];
+}
+
+/** What a server tells a registry that it can do: what its contract declares, else what is there. */
+export function registeredCapabilities(service: Offered & Pick<Service, "contract">): readonly string[] {
+  const [newest] = CONTRACT_VERSIONS;
+  if (service.contract) return service.contract.declaration(newest).capabilities;
+  return implementedCapabilities(service).filter((capability) => capability !== CAPABILITY_OF["contexts/get"]);
 }
 
 /** Names of capabilities that methods of the server's extensions stand for: `audit/list` is `audit.list`. */

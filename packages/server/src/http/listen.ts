@@ -6,6 +6,7 @@ import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError, isLoopback } from "@tenon/core";
 import { verdictOn } from "../fast/verdict.ts";
 import type { ServerLog } from "../log.ts";
+import type { Registrar } from "../register/types.ts";
 import { REQUEST_TIMEOUT_MS } from "./body.ts";
 import { behindProxies, withPublicTarget } from "./forwarding.ts";
 import type { HttpOptions, HttpSide } from "./http.ts";
@@ -29,6 +30,8 @@ export interface ListenOptions {
   tls?: TlsOptions;
   /** Path of a unix socket to listen on instead of a port; only this user may connect (mode 0600). */
   unixSocket?: string;
+  /** Tells a registry where this server is, from when it listens until it closes: `consul` of `@tenon/server/register`. */
+  register?: Registrar | readonly Registrar[];
 }
 
 /** A listening server. */

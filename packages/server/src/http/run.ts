@@ -21,7 +21,11 @@ function isEntry(meta: ImportMeta): boolean {
 export async function runIfEntry(server: Runnable, meta: ImportMeta, options: RunOptions = {}): Promise<void> {
   if (!isEntry(meta)) return;
   try {
-    checkOptions(options, ["transport", "banner", "port", "host", "path", "tls", "unixSocket"], "run(options)");
+    checkOptions(
+      options,
+      ["transport", "banner", "port", "host", "path", "tls", "unixSocket", "register"],
+      "run(options)",
+    );
     const asked = readFlags(process.argv.slice(2), options);
     if (asked === "help") {
       process.stdout.write(`${server.name}: an MCP server\n\n${usage()}`, () => process.exit(0));
