@@ -23,6 +23,7 @@ import { repeatsOf } from "./marks.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
 import { tooLarge } from "./size.ts";
+import { noteReplica } from "./trace.ts";
 
 /** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */
 const IDLE_MS = 60_000;
@@ -186,6 +187,7 @@ export async function sendRequest(
   const attempt = (connection: Connection, { lostMs, others }: Attempted = ALONE) => {
     if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
     sent = true;
+    noteReplica(server, connection);
     return sendOn(connection, context, request, carried, spent + lostMs, others, again);
   };
   const run = async () => {
