@@ -184,6 +184,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
 const OPEN = new Set([
   "@tenon/core TenonErrorOptions", // the constructor of an error must not fail
   "@tenon/server FetchOptions", // frameworks call `fetch` with arguments of their own behind the request
+  "@tenon/client EndpointConfig", // a part of ServerConfig, which is what is taken
   "@tenon/client/config Config", // a result
 ]);
 
