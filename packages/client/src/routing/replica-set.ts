@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ConfigError, ContractError, messageOf, TenonError } from "@tenon/core";
+import { ConfigError, ContractError, messageOf, ProtocolError, TenonError } from "@tenon/core";
 import { gauge } from "@tenon/core/internal";
 import type { AuthSession } from "../auth/types.ts";
 import { inTurns } from "../call/resources.ts";
@@ -243,8 +243,10 @@ export class ReplicaSet implements Endpoint {
       };
       try {
         const answer = await replica.run(() => replica.server.use(what, use, elsewhere, mayRepeat));
-        how.onAnswer(replica);
-        return answer;
+        if (!sent.saysLacking?.(answer) || !this.#lacksAnd(replica, tool, search)) {
+          how.onAnswer(replica);
+          return answer;
+        }
       } catch (thrown) {
         if (!(thrown instanceof TenonError)) throw thrown;
         const lacks = sent.lacks?.(thrown) === true;
@@ -267,6 +269,15 @@ export class ReplicaSet implements Endpoint {
         }
       }
     }
+  }
+
+  /** Notes that a replica's answer only says that it lacks the tool. @returns whether another one can be asked */
+  #lacksAnd(replica: Replica, tool: string | undefined, search: Search): boolean {
+    if (tool !== undefined) replica.lacks(tool);
+    if (this.#next(search) === undefined) return false;
+    const error = new ProtocolError("it has no such tool", { code: "unknown_tool", maybeExecuted: false });
+    search.failures.push({ tried: triedOf(replica, error), error, lacks: true });
+    return true;
   }
 
   /** The best replica that is not done with; earlier in the order wins among equals. */

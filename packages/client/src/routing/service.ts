@@ -94,6 +94,9 @@ export function watchService(options: ServiceOptions): Service {
       const first = await bounded(answer, waitMs);
       if (!known) throw unreachable(first?.error ?? last);
     },
-    stop,
+    stop: () => {
+      stop();
+      settle(); // nobody waits any more
+    },
   };
 }
