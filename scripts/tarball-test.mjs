@@ -53,8 +53,9 @@ try {
 import { createClient } from "@tenon/client";
 import { mcpTools, resolveModel } from "@tenon/agent";
 import { signToken } from "@tenon/server/development";
+import { openTelemetry } from "@tenon/telemetry";
 import { ConfigError } from "@tenon/core";
-console.log([createServer, createClient, mcpTools, resolveModel, signToken, ConfigError].every((one) => typeof one === "function"));
+console.log([createServer, createClient, mcpTools, resolveModel, signToken, openTelemetry, ConfigError].every((one) => typeof one === "function"));
 `,
   );
   writeFileSync(

@@ -110,7 +110,6 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
   "@tenon/client CallOptions": (given) => one({ transport }).callTool("s", "t", {}, given),
   "@tenon/client ClientEvents": (given) => client({ events: given }),
   "@tenon/client ClientOptions": client,
-  "@tenon/client EndpointConfig": one,
   "@tenon/client FollowOptions": (given) => one({ transport }).callTool("s", "t", {}, { task: given }),
   "@tenon/client Grants": (given) => one({ transport, grants: given }),
   "@tenon/client HttpServerConfig": (given: object) => one({ url: "http://127.0.0.1:9/mcp", ...given }),
@@ -185,6 +184,7 @@ const TAKERS: Record<string, (given: Wrong) => unknown> = {
 const OPEN = new Set([
   "@tenon/core TenonErrorOptions", // the constructor of an error must not fail
   "@tenon/server FetchOptions", // frameworks call `fetch` with arguments of their own behind the request
+  "@tenon/client EndpointConfig", // a part of ServerConfig, which is what is taken
   "@tenon/client/config Config", // a result
 ]);
 

@@ -53,6 +53,25 @@ assert.equal(threadId, "t");
 assert.equal(values?.order_id, 7);
 assert.ok(checkpointId);
 
+const contextSchema = z.object({ userId: z.string() });
+
+// #region node
+import { StateGraph } from "@langchain/langgraph";
+
+const [look] = await mcpTools(client, { toolErrors: "throw" });
+const State = new StateSchema({ order_id: z.string(), found: z.string().optional() });
+const graph = new StateGraph(State, contextSchema)
+  .addNode("look_up", async (_state, config) => {
+    const message = await look?.invoke({ type: "tool_call", id: "look_up", name: look.name, args: {} }, config);
+    return { found: message.text };
+  })
+  .addEdge("__start__", "look_up")
+  .compile({ checkpointer: saver });
+// #endregion
+const own = await graph.invoke({ order_id: "8" }, { configurable: { thread_id: "u" }, context: { userId: "bob" } });
+assert.equal(own.found, "looked");
+assert.deepEqual({ ...(got[1] as object), trace_id: "" }, { user_id: "bob", order_id: "8", trace_id: "" });
+
 // #region own
 const made = context.of(
   { user_id: "from the state", order_id: new URL("https://shop.example/o/7"), note: "not declared" },

@@ -137,6 +137,8 @@ if (url === undefined) {
       expect((await fetch(`${admin}/healthz`)).status).toBe(200);
       expect((await fetch(`${admin}/readyz`)).status).toBe(200);
       expect((await fetch(new URL("/readyz", url))).status).toBe(404);
+      expect(await (await fetch(`${admin}/metrics`)).text()).toContain('tenon_legacy_sessions{server="orders"} 0');
+      expect((await fetch(new URL("/metrics", url))).status).toBe(404);
     });
 
     it("does not start a process that could not read the others' questions, and changes keys one process after the other", async () => {

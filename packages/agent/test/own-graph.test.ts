@@ -1,12 +1,15 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { Command, MemorySaver, MessagesAnnotation, StateGraph } from "@langchain/langgraph";
+import { Command, MemorySaver, MessagesAnnotation, StateGraph, StateSchema } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import {
   type AgentInterceptor,
   type Answer,
+  invokeAgent,
   mcpTools,
   openQuestions,
+  resumeValue,
   runInteractive,
   streamRun,
 } from "../src/index.ts";
@@ -55,6 +58,31 @@ describe("in a graph of one's own", () => {
     );
     expect(client.sent.filter((leg) => leg.answers).every((leg) => leg.state === leg.args.to)).toBe(true);
     expect(await openQuestions(graph, "t")).toEqual([]);
+  });
+
+  it("a tool that a node calls goes with the node's state and waits for its answer", async () => {
+    const states: unknown[] = [];
+    const watch: AgentInterceptor = (request, next) => {
+      states.push(request.runtime.state);
+      return next(request);
+    };
+    const client = scriptedClient({ pay }, { interceptors: [watch] });
+    const [tool] = await mcpTools(client);
+    const State = new StateSchema({ to: z.string(), said: z.string().optional() });
+    const graph = new StateGraph(State)
+      .addNode("pay", async ({ to }, config) => {
+        const message = await tool!.invoke({ type: "tool_call", id: "pay", name: tool!.name, args: { to } }, config);
+        return { said: message.text };
+      })
+      .addEdge("__start__", "pay")
+      .compile({ checkpointer: new MemorySaver() });
+    const config = { configurable: { thread_id: "t" } };
+    await invokeAgent(graph, { to: "bob" }, config);
+    const [question] = await openQuestions(graph, "t");
+    const resume = { [question!.id]: resumeValue(question!, yes) };
+    expect(await invokeAgent(graph, new Command({ resume }), config)).toMatchObject({ said: "paid bob" });
+    expect(client.sent).toHaveLength(2);
+    expect(states).toEqual([{ to: "bob" }, { to: "bob" }]);
   });
 
   it("is told as a stream, from the question to the end", async () => {

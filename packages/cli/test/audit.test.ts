@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { JsonObject } from "@tenon/core";
 import type { AuditRecord, Stores } from "@tenon/store";
 import { openStores } from "@tenon/store/open";
 import { openPostgres } from "@tenon/store/postgres";
@@ -16,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), "tenon-cli-audit-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 let serial = 0;
 
-async function call(stores: Stores, tool: string, more: Record<string, string> = {}): Promise<void> {
+async function call(stores: Stores, tool: string, more: JsonObject = {}): Promise<void> {
   const callId = `call-${serial++}`;
   const data = { server: "order", tool, ...more };
   const { pass } = await stores.audit.append({ kind: "intent", callId, data: { ...data, actor: { userName: "Ann" } } });
@@ -158,6 +159,10 @@ describe("tenon audit tail", () => {
     const clean = await tenon(["audit", "tail", "-n", "1"], { cwd });
     expect(clean.stdout).toContain("order/ fake line");
     expect(clean.stdout).not.toContain("\u001b");
+    const approval = { decision: "approve", decidedBy: { userName: "Bo" } };
+    await call(stores, "refund", { traceId: "0af7651916cd43dd8448eb211c80319c", approval });
+    const traced = await tenon(["audit", "tail", "-n", "2"], { cwd });
+    expect(traced.stdout.split("\n")[0]).toMatch(/ {2}approve by Bo {2}trace 0af7651916cd43dd8448eb211c80319c$/);
   });
 
   it.each(["SIGINT", "SIGTERM"] as const)("follows what other processes write, until %s", async (signal) => {

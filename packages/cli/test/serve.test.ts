@@ -220,7 +220,7 @@ mcp:
       ...CLOCK,
       "tenon.yaml": CLOCK["tenon.yaml"].replace('  version: "1.0"', `  version: "1.0"${rules}`),
     });
-    const { url } = await serve(cwd);
+    const { url } = await serve(cwd, ["--workers", "2"]);
     expect(url).toMatch(/^https:/);
     const ca = readFileSync(pem("first.cert"), "utf8");
     const token = (issuer: string) => signToken({ key, issuer, audience: "clock", subject: "alice", scopes: [] });

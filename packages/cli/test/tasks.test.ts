@@ -71,6 +71,8 @@ async function worker(...args: readonly string[]) {
   });
   await vi.waitFor(() => expect(said).toContain("runs tasks of jobs"), { timeout: 30_000 });
   return {
+    /** What it wrote to stderr. */
+    said: () => said,
     async stop(signal: NodeJS.Signals): Promise<number | null> {
       child.kill(signal);
       const [code] = await ended;
@@ -96,6 +98,15 @@ describe("tenon worker", () => {
     expect(await ended(id)).toMatchObject({ status: "completed", result: { content: [{ text: "42" }] } });
     const later = await begin("double", { n: 4 });
     expect(await ended(later)).toMatchObject({ result: { content: [{ text: "8" }] } });
+    expect(await running.stop("SIGTERM")).toBe(0);
+  });
+
+  it("tells its numbers on an admin port of its own", async () => {
+    const running = await worker("--admin-port", "0");
+    const [, admin = ""] = /admin (http:\S+)/.exec(running.said()) ?? [];
+    expect(await (await fetch(`${admin}/metrics`)).text()).toMatch(
+      /^tenon_tasks\{server="jobs",state="completed"\} \d+$/m,
+    );
     expect(await running.stop("SIGTERM")).toBe(0);
   });
 

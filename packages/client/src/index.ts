@@ -55,7 +55,6 @@ export type {
   RoutingOptions,
 } from "./types/routing.ts";
 export type {
-  EndpointConfig,
   HttpServerConfig,
   ReplicasServerConfig,
   ServerConfig,

@@ -8,3 +8,4 @@ export { placeOf, shownAddress } from "./connection/place.ts";
 export { Pools, type Route } from "./connection/pool.ts";
 export { proxyFor } from "./connection/proxy.ts";
 export { secretsOf, withoutSecrets } from "./connection/secrets.ts";
+export type { EndpointConfig } from "./types/servers.ts";

@@ -15,7 +15,8 @@ closeAfterEach();
 const WAYS: readonly ContractWay[] = ["0.4.2", "0.4.2 without expires_at", "0.4.1", "plain"];
 const DELAY_MS = 1_200;
 const LATE = 0.12;
-const AT_ONCE = 100;
+/** Few enough that a busy machine is not what makes a server late. */
+const AT_ONCE = 40;
 
 /** A number from 0 to 1 that is the same in every run. */
 const drawn = (...of: readonly unknown[]): number =>
@@ -66,7 +67,7 @@ interface Outcome {
   readonly signed?: boolean | undefined;
 }
 
-/** Negotiates as often, a hundred at a time, each as if nothing were known of the server. */
+/** Negotiates as often, some at a time, each as if nothing were known of the server. */
 async function negotiate(url: string, times: number, contract: ServerContract): Promise<readonly Outcome[]> {
   const pools = new Pools();
   const hooksFor = (events: ContractEvent[]): ConnectionHooks => ({
@@ -120,7 +121,7 @@ describe("a server that is often late with its answer", () => {
       else expect(error).toMatchObject({ code: "negotiation", retryable: true, data: { steps: event?.steps } });
     }
     expect(failed.every(({ error }) => error instanceof ContractError)).toBe(true);
-  }, 60_000);
+  }, 150_000);
 
   it("is never used without a signature by a client that has keys, whatever is late", async () => {
     const key = newContractKey({ kid: "k", alg: "HS256" });

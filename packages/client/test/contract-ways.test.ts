@@ -146,6 +146,59 @@ describe("a server whose contract is wanted", () => {
   });
 });
 
+describe("replicas of a server with a contract", () => {
+  const announcing = (announced: unknown): StubBehavior => ({
+    on: {
+      "server/discover": () => ({
+        supportedVersions: ["2026-07-28"],
+        capabilities: { tools: {}, extensions: { [META.context]: announced } },
+        serverInfo,
+      }),
+    },
+  });
+  const forged = { ...declaration(), server_id: "others" };
+
+  it("are used as far as their contracts are believed and allow it", async () => {
+    const [changed, good, lesser] = await Promise.all(
+      [forged, declaration(), declaration(["contexts.get"])].map((one) => start(stubHttp(announcing(one)))),
+    );
+    const replicas = [changed, lesser, good].map((stub) => stub?.url ?? "");
+    const client = connect({ s: { replicas, contract } });
+    for (let thread = 0; thread < 20; thread++) {
+      const runtime = { threadId: `t${thread}` };
+      expect(await client.callTool("s", "t", {}, { runtime })).toMatchObject({ isError: false });
+    }
+    expect([changed, lesser, good].map((stub) => stub?.count("tools/call"))).toEqual([0, 0, 20]);
+    const told = client.servers()[0]?.replicas?.map(({ drift, health }) => drift ?? health);
+    expect(told).toEqual(
+      expect.arrayContaining([expect.objectContaining({ undeclared: ["tools.list", "tools.execute"] })]),
+    );
+    expect((await client.listTools()).map(({ wireName }) => wireName)).toEqual(["t"]);
+  });
+
+  it("are refused for the contract's sake where none is believed", async () => {
+    const stubs = await Promise.all([1, 2].map(() => start(stubHttp(announcing(forged)))));
+    const client = connect({ s: { replicas: stubs.map(({ url }) => url), contract } });
+    await expect(client.callTool("s", "t")).rejects.toMatchObject({ name: "ContractError", code: "signature" });
+  });
+
+  it("belong to the session that the configuration names", async () => {
+    const stubs = await Promise.all([1, 2, 3, 4].map(() => start(stubHttp(announcing(declaration())))));
+    let session = "";
+    const context = () => ({ user_id: "ann", session_id: session });
+    const client = connect({ s: { replicas: stubs.map(({ url }) => url), contract: { ...contract, context } } });
+    const places: number[] = [];
+    for (const one of ["a", "b", "c", "d", "e", "f", "a", "b", "c", "d", "e", "f"]) {
+      session = one;
+      const before = stubs.map((stub) => stub.count("tools/call"));
+      await client.callTool("s", "t");
+      places.push(stubs.findIndex((stub, i) => stub.count("tools/call") > (before[i] ?? 0)));
+    }
+    expect(places.slice(6)).toEqual(places.slice(0, 6));
+    expect(new Set(places).size).toBeGreaterThan(1);
+  });
+});
+
 /** An old server that does not answer what it does not know. */
 function silentDiscover(_req: unknown, _res: unknown, body: string): boolean {
   return body.includes('"server/discover"');
@@ -157,7 +210,7 @@ describe("the options of a contract", () => {
   it.each([
     [{ keys: "a:HS256:c2VjcmV0" }, "32 are the least"],
     [{ keys: "" }, "there is none"],
-    [{ keys: [key], plain: "allow" }, "give one of the two"],
+    [{ keys: [publicContractKey(key)], plain: "allow" }, "give one of the two"],
     [{ plain: "never" }, "must be one of allow, refuse"],
     [{ schema: 5 }, "schema must be a schema"],
     [{ context: "ann" }, "context must be an object of fields"],

@@ -268,6 +268,43 @@ describe("the list of tools during an upgrade, replica by replica", () => {
   });
 });
 
+describe("results during an upgrade", () => {
+  const schema = (...names: string[]) => ({
+    type: "object",
+    properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
+    required: names,
+    additionalProperties: false,
+  });
+  const version = (name: string, declares: string[], says = declares) => {
+    const structuredContent = Object.fromEntries(says.map((key) => [key, name]));
+    return replica(name, {
+      tools: [{ ...LOOK, outputSchema: schema(...declares) }],
+      onCall: () => ({ content: [], structuredContent }),
+    });
+  };
+
+  it("are held against what the replica of the list declares only where that one answered", async () => {
+    for (const listed of ["old", "new"] as const) {
+      const old = await version("old", ["hits"]);
+      const next = await version("new", ["hits", "searched"]);
+      const client = connect({ kb: { replicas: urls(listed === "old" ? [old, next] : [next, old]) } });
+      await client.listTools();
+      const results = await Promise.all(
+        threads.map((threadId) => client.callTool("kb", "look", { id: "x" }, { runtime: { threadId } })),
+      );
+      expect(results.filter(({ isError }) => isError)).toEqual([]);
+      expect(results.map(({ structured }) => structured)).toContainEqual({ hits: "old" });
+      expect(results.map(({ structured }) => structured)).toContainEqual({ hits: "new", searched: "new" });
+    }
+  });
+
+  it("are still checked at the replica that the list came from", async () => {
+    const wrong = await version("a", ["hits"], ["other"]);
+    const client = connect({ kb: { replicas: [wrong.url] } });
+    expect(await client.callTool("kb", "look", { id: "x" })).toMatchObject({ problem: { code: "invalid_output" } });
+  });
+});
+
 it("a replica of the older revision stands beside one of the newer", async () => {
   const older = await replica("older", { era: "legacy" });
   const newer = await replica("newer");

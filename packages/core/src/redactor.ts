@@ -80,8 +80,8 @@ export function redactor(rules: RedactRules = {}): <T>(value: T) => T {
       }
     }
     let out = text;
-    // in quotation marks where the value was, so that JSON around it stays JSON
-    if (names.size > 0) {
+    // in quotation marks where the value was, so that JSON around it stays JSON; most texts have neither sign
+    if (names.size > 0 && /[=:]/.test(text)) {
       out = out.replace(inText, (_, before: string, value: string) => {
         const mark = value.startsWith('"') ? '"' : value.startsWith("'") ? "'" : "";
         return `${before}${mark}${replacement}${mark}`;

@@ -106,6 +106,18 @@ describe("a call through four processes, with an approval and a question on the 
     ]);
   });
 
+  it("is named in the audit trail, with what a person decided", () => {
+    const { traceId } = all("stock", "tools/call count")[0]!;
+    const records = lines.flatMap((line) => /^agent audit (.*)$/.exec(line)?.[1] ?? []).map((line) => JSON.parse(line));
+    expect(records.map(({ kind, data }) => [kind, data.traceId, data.outcome, data.approval?.decision])).toEqual([
+      ["intent", traceId, undefined, "approve"],
+      ["outcome", traceId, "suspended", undefined],
+      ["intent", traceId, undefined, "approve"],
+      ["outcome", traceId, "ok", undefined],
+    ]);
+    expect(lines.find((line) => line.startsWith("agent trail"))).toContain('"intact":true');
+  });
+
   it("goes to the collector that the standard variables name, with their headers", () => {
     expect(collector.headers.every((headers) => headers["x-key"] === "collector-key")).toBe(true);
   });

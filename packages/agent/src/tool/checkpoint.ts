@@ -3,7 +3,7 @@
  * new LangGraph minor changes it, so the peer range stays pinned to one minor.
  */
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
-import { interrupt, isGraphInterrupt, task } from "@langchain/langgraph";
+import { getCurrentTaskInput, interrupt, isGraphInterrupt, task } from "@langchain/langgraph";
 
 const CALL = "__pregel_call"; // schedules a memoised sub-task of the running task
 const CHECKPOINTER = "__pregel_checkpointer"; // present when the run is saved
@@ -39,6 +39,15 @@ function notesOf(execution: Execution): Notes | undefined {
 /** Whether the run can be suspended and resumed later: it is inside a graph and its steps are saved. */
 export function canPause(execution: Execution): boolean {
   return typeof execution.configurable?.[CALL] === "function" && Boolean(execution.configurable[CHECKPOINTER]);
+}
+
+/** What the running task works on: in a node of a graph its state. Undefined outside a graph. */
+export function taskInput(execution: Execution): unknown {
+  try {
+    return getCurrentTaskInput({ configurable: { ...execution.configurable } });
+  } catch {
+    return undefined; // it throws where there is no task
+  }
 }
 
 /** Whether the run belongs to LangChain's `createAgent`, whose graph does not follow a tool's `goto`. */

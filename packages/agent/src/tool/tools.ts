@@ -6,7 +6,7 @@ import { checkOptions, digest } from "@tenon/core/internal";
 import { approvalOf } from "../approval/approval-records.ts";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
 import { durableDriver } from "../question/questions.ts";
-import { canPause, rethrowParked } from "./checkpoint.ts";
+import { canPause, rethrowParked, taskInput } from "./checkpoint.ts";
 import { directed } from "./command-checks.ts";
 import { copyToolMessage } from "./commands.ts";
 import { checkToolErrors, resultFailure, type ToolErrors } from "./failures.ts";
@@ -136,7 +136,8 @@ async function callThrough<Context, State>(
       ...(key !== undefined && { meta: { [META.idempotencyKey]: key }, callId: `call-${key}` }),
       runtime: {
         context: config.context as Context, // checked by the agent's contextSchema
-        state: stateOf(config.state) as State, // the graph's state by construction
+        // the graph's state by construction; a node of one's own does not hand it on
+        state: stateOf(config.state ?? taskInput(config)) as State,
         store: config.store,
         ...(id !== undefined && { toolCallId: id }),
         ...(typeof threadId === "string" && { threadId }),

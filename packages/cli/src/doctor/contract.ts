@@ -1,4 +1,4 @@
-import type { EndpointConfig } from "@tenon/client";
+import type { EndpointConfig } from "@tenon/client/internal";
 import { isRecord, type JsonObject, messageOf } from "@tenon/core";
 import {
   CONTRACT_EXTENSION,

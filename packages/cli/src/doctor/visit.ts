@@ -1,4 +1,4 @@
-import type { EndpointConfig } from "@tenon/client";
+import type { EndpointConfig } from "@tenon/client/internal";
 import { withoutSecrets } from "@tenon/client/internal";
 import { type JsonObject, TenonError } from "@tenon/core";
 import type { KeyRing } from "@tenon/core/contract";

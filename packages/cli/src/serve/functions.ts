@@ -78,9 +78,10 @@ function pick(module: unknown, name: string, file: string): FoundFunction {
   if (typeof value === "function") return { run: value as ServedFunction }; // what it takes is its author's business
   if (value !== undefined)
     return { problem: `names ${JSON.stringify(name)} of ${file}, which is ${kindOf(value)} and no function` };
-  const names = [...new Set([...Object.keys(exports), ...Object.keys(inner)])].filter(
-    (one) => one !== "__esModule" && one !== "module.exports",
-  );
+  // what `default` of a CommonJS module holds is listed, itself it is no export
+  const known = new Set([...Object.keys(exports), ...Object.keys(inner)]);
+  if (isRecord(exports.default) && inner.default === undefined) known.delete("default");
+  const names = [...known].filter((one) => one !== "__esModule" && one !== "module.exports");
   const near = didYouMean(name, names);
   const hint = near ? ` (did you mean "${near}"?)` : "";
   return {

@@ -1,6 +1,9 @@
 import { isRecord } from "@tenon/core";
 import type { Explanation } from "../failure.ts";
 
+/** Environment variable that says whose worker a process is: a process manager may run this command as a worker of its own. */
+export const WORKER_MARK = "TENON_SERVE_WORKER";
+
 /** What a worker tells the process that watches over it. */
 export type FromWorker =
   | { readonly tenon: "hello" }

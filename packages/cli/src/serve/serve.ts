@@ -3,6 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { cleanText, codeOf, isLoopback, messageOf } from "@tenon/core";
 import { CommandError } from "../failure.ts";
 import type { PlaceFlags } from "../place.ts";
+import { WORKER_MARK } from "./messages.ts";
 import { problemsError } from "./problems.ts";
 import { checkFile, startServing } from "./serving.ts";
 import { readServeFile, type ServeFile, type Settings } from "./settings.ts";
@@ -136,7 +137,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
   // what functions of the user have opened must not keep a process that is done
   const linger = (): unknown => setTimeout(() => process.exit(), LINGER_MS).unref();
   try {
-    if (cluster.isWorker) {
+    if (cluster.isWorker && process.env[WORKER_MARK] !== undefined) {
+      delete process.env[WORKER_MARK]; // it is not for what this process starts
       const { runServeWorker } = await import("./worker.ts");
       await runServeWorker(flags);
     }

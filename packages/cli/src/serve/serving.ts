@@ -1,11 +1,11 @@
-import { codeOf, TenonError } from "@tenon/core";
+import { TenonError } from "@tenon/core";
 import type { TenonServer } from "@tenon/server";
 import { CommandError } from "../failure.ts";
+import { openNumbers } from "../numbers.ts";
 import type { PlaceFlags } from "../place.ts";
 import { buildServer, type Surroundings } from "./build.ts";
-import type { Numbers } from "./metrics.ts";
 import { problemsError } from "./problems.ts";
-import type { ServeFile, Settings } from "./settings.ts";
+import type { ServeFile } from "./settings.ts";
 import { openKept } from "./stores.ts";
 
 /** A file's server, listening. */
@@ -58,22 +58,6 @@ async function listen(server: TenonServer, { settings, file, problems }: ServeFi
     }
     problems.add(key === "mcp" ? [key] : ["server", key], error.message);
     throw problemsError(file, problems.all());
-  }
-}
-
-/**
- * The numbers for an admin port, and traces where the environment names a collector (`OTEL_EXPORTER_OTLP_ENDPOINT`). Undefined
- * where neither is asked for, or where a module of the user's has set OpenTelemetry up by itself.
- */
-async function openNumbers({ name, version }: Settings, adminPort: number | undefined): Promise<Numbers | undefined> {
-  const traced = Object.keys(process.env).some((key) => key.startsWith("OTEL_EXPORTER_OTLP_"));
-  if (adminPort === undefined && !traced) return undefined;
-  const { openTelemetry } = await import("@tenon/telemetry");
-  try {
-    return await openTelemetry({ serviceName: process.env.OTEL_SERVICE_NAME ?? name, serviceVersion: version });
-  } catch (error) {
-    if (codeOf(error) === "telemetry_open") return undefined;
-    throw error;
   }
 }
 

@@ -60,6 +60,16 @@ describe("a file for tenon serve", () => {
   });
 });
 
+describe("a file that clients read, too,", () => {
+  it("may hold everything that is theirs", () => {
+    const client = fileURLToPath(import.meta.resolve("@tenon/client/schema/tenon.schema.json"));
+    const theirs = Object.keys(JSON.parse(readFileSync(client, "utf8")).properties);
+    expect(theirs).toContain("mcpServers");
+    const { properties } = serverSchema();
+    expect(theirs.filter((key) => !Object.hasOwn(Object(properties), key))).toEqual([]);
+  });
+});
+
 describe("the host names a served file answers to", () => {
   const hosts = async (server: string, mcp = "{}") =>
     hostsOf((await read(`server: ${server}\nmcp: ${mcp}${TOOLS}`)).settings);

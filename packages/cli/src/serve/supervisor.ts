@@ -1,7 +1,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { createServer } from "@tenon/server";
 import { CommandError } from "../failure.ts";
-import { type FromWorker, isOurs, type ToWorker } from "./messages.ts";
+import { type FromWorker, isOurs, type ToWorker, WORKER_MARK } from "./messages.ts";
 import { mergeNumbers } from "./metrics.ts";
 
 /** Milliseconds a worker may take to listen. */
@@ -91,9 +91,14 @@ async function allNumbers(running: ReadonlySet<Running>): Promise<string> {
 /**
  * Starts workers, which run this command again, and replaces those that end. The first one starts alone: what it makes in the
  * data directory is there for the others, and what is wrong is said once.
- * @throws ConnectionError when the admin port cannot be had
+ * @throws ConnectionError when the admin port cannot be had; CommandError where this process is itself a worker of somebody's
  */
 export async function supervise({ name, version, text, count, adminPort, log }: Supervised): Promise<Supervisor> {
+  if (!cluster.isPrimary) {
+    const why = "this process is a worker of a cluster already, and a worker has none of its own";
+    const todo = "give --workers 1, or start it outside of that process manager";
+    throw new CommandError({ what: "the server does not run", why, todo }, { code: "workers" });
+  }
   const running = new Set<Running>();
   const early: number[] = [];
   const timers = new Set<NodeJS.Timeout>();
@@ -129,7 +134,7 @@ export async function supervise({ name, version, text, count, adminPort, log }: 
   /** Forks one; resolves with the endpoint when it listens. */
   function launch(): Promise<string> {
     const place = freePlace();
-    const worker = cluster.fork();
+    const worker = cluster.fork({ [WORKER_MARK]: "1" });
     const one: Running = { worker, place };
     running.add(one);
     return new Promise((resolve, reject) => {

@@ -4,6 +4,7 @@ import { isRecord, messageOf } from "@tenon/core";
 import type { TenonServer } from "@tenon/server";
 import { CommandError } from "../failure.ts";
 import { loadModule } from "../load-module.ts";
+import { openNumbers } from "../numbers.ts";
 
 /** Milliseconds that a worker has to end. */
 const CLOSE_MS = 5_000;
@@ -32,8 +33,16 @@ async function loadServer(file: string): Promise<TenonServer> {
 }
 
 /** Runs the tasks of a module's server until a signal comes. */
-export async function runWorker(file: string, { concurrency }: { concurrency?: number }): Promise<void> {
+export async function runWorker(
+  file: string,
+  { concurrency, adminPort }: { concurrency?: number; adminPort?: number },
+): Promise<void> {
   const server = await loadServer(file);
+  const numbers = await openNumbers({ name: `${server.name}-worker` }, adminPort);
+  if (adminPort !== undefined) {
+    const admin = await server.admin({ port: adminPort, ...(numbers && { metrics: numbers }) });
+    process.stderr.write(`tenon worker: admin ${admin.url}\n`);
+  }
   const working = await server.work(concurrency === undefined ? {} : { concurrency });
   const stop = (): void => {
     process.off("SIGINT", stop).off("SIGTERM", stop); // the second one ends it at once
@@ -44,5 +53,6 @@ export async function runWorker(file: string, { concurrency }: { concurrency?: n
   process.stderr.write(`tenon worker: runs tasks of ${server.name}\n`);
   await working.done;
   await server.close();
+  await numbers?.close();
   process.exit(0); // a store that the module opened for itself has nobody who closes it
 }

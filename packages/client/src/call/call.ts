@@ -214,7 +214,7 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
     if (result.isError || tool === undefined) return result;
     // a leg may have been remembered by another process, which knew the definition
     await tools.prepare(listLimit(context)).catch(() => {});
-    return await checkOutput(tools, server.name, name, result);
+    return await checkOutput(tools, server.name, name, result, state.via.member?.config);
   } catch (error) {
     if (error instanceof ExecutionError && error.code === "invalid_arguments") return problemResult(error);
     throw error;

@@ -52,7 +52,7 @@ export interface TracedCall {
  * call of `run`.
  * @param run gets the `_meta` that the call goes out with
  */
-export async function tracedCall<Outcome>(
+export function tracedCall<Outcome>(
   { server, known, content }: TracedCall,
   { tool, args, meta }: { readonly tool: string; readonly args: unknown; readonly meta: Meta },
   run: (meta: Meta) => Promise<Outcome>,
@@ -99,7 +99,7 @@ export async function tracedCall<Outcome>(
 export type ReadMethod = "resources/read" | "prompts/get";
 
 /** A request that reads, with its span. */
-export async function tracedRead<Answer>(
+export function tracedRead<Answer>(
   server: Endpoint,
   { method, params, meta }: { readonly method: ReadMethod; readonly params: Meta; readonly meta: Meta },
   content: ContentOf | undefined,

@@ -89,7 +89,7 @@ async function sendOn(
 ): Promise<WireAnswer> {
   const { server, emit, events, logLevel, maxResultBytes, options } = context;
   const { method, source, headers } = request;
-  const meta = metaUnder(connection.contract, method, request.meta, context.contextFields);
+  const meta = metaUnder(connection, method, request.meta, context.contextFields);
   // a task has neither logs nor progress beside its answers
   const aboutTask = method.startsWith("tasks/");
   const wantsLogs = !aboutTask && (events.onLog !== undefined || options.onLog !== undefined);

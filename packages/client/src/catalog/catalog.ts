@@ -6,6 +6,7 @@ import type { Connection } from "../connection/connection.ts";
 import type { Endpoint } from "../connection/endpoint.ts";
 import { bounded } from "../connection/time.ts";
 import type { Gate } from "../trust/gate.ts";
+import type { EndpointConfig } from "../types/servers.ts";
 import { MAX_TTL_MS } from "./cache.ts";
 import { type ListedOver, type Problem, parseTools, schemaProblems, type WireTool } from "./definitions.ts";
 import { makeFilter, type ToolFilter } from "./filters.ts";
@@ -151,6 +152,12 @@ export class ToolList {
   /** Whether the list is known, be it old. */
   get isKnown(): boolean {
     return this.#connection !== undefined;
+  }
+
+  /** Whether the list is the word of this place, and not of another replica: during an upgrade two of them differ. */
+  isOf(place: EndpointConfig): boolean {
+    const from = this.#connection?.config;
+    return !from || !("url" in place && "url" in from) || place.url === from.url;
   }
 
   /** The same for whoever shows the list, and wants to hear from now on that it changed. */

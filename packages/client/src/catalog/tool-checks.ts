@@ -3,6 +3,7 @@ import { wrongFields } from "@tenon/core/internal";
 import type { Verdict } from "@tenon/core/internal/schema-check";
 import { bounded } from "../connection/time.ts";
 import type { ToolResult } from "../types/calls.ts";
+import type { EndpointConfig } from "../types/servers.ts";
 import type { ToolList } from "./catalog.ts";
 import { unusable, type WireTool } from "./definitions.ts";
 
@@ -128,13 +129,16 @@ function onWire(args: Readonly<Record<string, unknown>>): unknown {
 
 /**
  * Checks a tool's structured content against its `outputSchema`. An error of the tool is never checked: its text matters
- * more. A mismatch becomes an error result that says what is wrong, with what the tool said after it.
+ * more. A mismatch becomes an error result that says what is wrong, with what the tool said after it. What a replica of another version
+ * than the list's answers is no mismatch: that one declares something else.
+ * @param from the place that answered, where it is known
  */
 export async function checkOutput(
   tools: ToolList,
   server: string,
   name: string,
   result: ToolResult,
+  from?: EndpointConfig,
 ): Promise<ToolResult> {
   if (result.isError || !tools.find(name)?.outputSchema) return result;
   const { structured } = result;
@@ -142,7 +146,7 @@ export async function checkOutput(
     structured === undefined
       ? [{ path: [], message: "missing" }]
       : await issuesOf(tools, name, "outputSchema", structured);
-  if (issues.length === 0) return result;
+  if (issues.length === 0 || (from && !tools.isOf(from))) return result;
   const wrong = wrongFields(issues, structured, { whole: "structured content" });
   const text =
     `Tool "${name}" of server "${server}" ran, but its result does not fit what the server declares for it ` +

@@ -108,15 +108,22 @@ const WITH_CONTEXT = new Set(["tools/call", "resources/read", "prompts/get", "co
 /**
  * The `_meta` of a request to a server whose contract is in force, with the context; unchanged to any other.
  * @param configured fields that the configuration gives; what `meta` brings counts more
- * @throws ContractError `undeclared_capability`, `missing_context_field`, `invalid_context_value`; nothing was sent
+ * @throws ContractError `undeclared_capability`, `missing_context_field`, `invalid_context_value`, `no_contract`; nothing was sent
  */
 export function metaUnder(
-  contract: AcceptedContract | undefined,
+  { contract, server }: { readonly contract: AcceptedContract | undefined; readonly server: string },
   method: string,
   meta: Readonly<Record<string, unknown>>,
   configured: Readonly<Record<string, unknown>> | undefined,
 ): Readonly<Record<string, unknown>> {
-  if (!contract) return meta;
+  if (!contract) {
+    if (method !== "contexts/get") return meta;
+    throw new ContractError(`server "${server}" has no contract, so it keeps no contexts; contexts/get was not sent`, {
+      code: "no_contract",
+      server,
+      maybeExecuted: false,
+    });
+  }
   if (!WITH_CONTEXT.has(method)) {
     contract.admit(method);
     return method === "contexts/get" ? { ...contract.asked, ...meta } : meta;

@@ -23,6 +23,14 @@ export function keepRefusal(error: TenonError): Refused | undefined {
   return { error, until: Date.now() + (error.retryable ? KEEP_MS.late : KEEP_MS.refused) };
 }
 
+/** Errors by which a place of a server cannot be used at all: its contract is not what this client wants. */
+const CLOSED = new Set(["negotiation", "signature", "schema_conflict", "malformed_contract"]);
+
+/** Whether a replica cannot be used for its contract's sake; another one may have the right one. */
+export function isOutOfContract(error: TenonError): boolean {
+  return error instanceof ContractError && CLOSED.has(error.code);
+}
+
 /** Connections whose contract is being renewed, or was not long ago, and when it may be tried again. */
 const renewing = new WeakMap<Connection, number>();
 

@@ -1,6 +1,5 @@
-import { ContractError, isRecord, type JsonObject, ProtocolError } from "@tenon/core";
+import { isRecord, type JsonObject, ProtocolError } from "@tenon/core";
 import { sendRequest, type WireContext } from "../call/wire.ts";
-import { cancelled, withSignal } from "../connection/deadline.ts";
 import type { ReadOptions } from "../types/calls.ts";
 import type { SessionContext } from "../types/contracts.ts";
 
@@ -24,15 +23,6 @@ export async function contextOf(
   const { server, callId } = context;
   const { name } = server;
   const signal = options.signal ? AbortSignal.any([options.signal, stop]) : stop;
-  const ended = () => cancelled(name, "contexts/get", signal.reason, false);
-  const connection = await withSignal(server.connection(), signal, ended);
-  if (!connection.contract) {
-    throw new ContractError(`server "${name}" has no contract, so it keeps no contexts; contexts/get was not sent`, {
-      code: "no_contract",
-      server: name,
-      maybeExecuted: false,
-    });
-  }
   const answer = await sendRequest(
     { ...context, route: { sessionId } },
     {

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { ConnectionError, isRecord, ProtocolError } from "@tenon/core";
+import { ConnectionError, ContractError, isRecord, ProtocolError } from "@tenon/core";
 import type * as Cockatiel from "cockatiel";
 import type { CircuitState, IBreaker } from "cockatiel";
 import type { BreakerOptions, BreakerRate, BreakerState } from "../types/routing.ts";
@@ -17,6 +17,8 @@ const PARTS = 10;
  * refuses (credentials, arguments, a context) and what a caller ends says nothing about it.
  */
 export function isSick(error: unknown): boolean {
+  // silent when it was asked for its contract
+  if (error instanceof ContractError) return error.code === "negotiation" && error.retryable;
   if (error instanceof ProtocolError) return error.code === "bad_answer" || error.code === "pagination_loop";
   if (!(error instanceof ConnectionError)) return false;
   if (error.code === "unreachable" || error.code === "lost" || error.code === "timeout") return true;

@@ -1,9 +1,10 @@
-import { ContractError, isRecord, keepNewest, type TenonError } from "@tenon/core";
+import { isRecord, keepNewest, type TenonError } from "@tenon/core";
 import type { Connection } from "../connection/connection.ts";
 import { shownAddress } from "../connection/place.ts";
 import type { Server } from "../connection/server.ts";
 import { backoff } from "../connection/time.ts";
 import { driftOf } from "../contract/accepted.ts";
+import { isOutOfContract } from "../contract/keeping.ts";
 import type { ContractDrift } from "../types/contracts.ts";
 import type { BreakerState, ReplicaInfo } from "../types/routing.ts";
 import type { Breaker } from "./breaker.ts";
@@ -115,7 +116,7 @@ export class Replica {
   /** Notes an error of a request. */
   failed(error: TenonError): void {
     const { code, data } = error;
-    if (code === "unreachable" || error instanceof ContractError) this.#rest(this.#rests.next());
+    if (code === "unreachable" || isOutOfContract(error)) this.#rest(this.#rests.next());
     const wait = code === "http_error" && isRecord(data) ? data.retryAfterMs : undefined;
     if (typeof wait === "number") this.#rest(Math.min(wait, MAX_BUSY_MS));
   }
@@ -147,6 +148,7 @@ export class Replica {
       ...(this.leaving && { leaving: true as const }),
       ...(capabilities && { capabilities }),
       ...(drift && { drift }),
+      ...(contract && { contract }),
       ...(era && { era }),
       ...(revision !== undefined && { revision }),
       ...(implementation && { implementation }),

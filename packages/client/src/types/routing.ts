@@ -1,5 +1,5 @@
 import type { Era } from "@tenon/core";
-import type { ContractDrift } from "./contracts.ts";
+import type { ContractDrift, ContractInfo } from "./contracts.ts";
 
 /** When a replica is left alone because it fails. */
 export interface BreakerOptions {
@@ -75,6 +75,8 @@ export interface ReplicaInfo {
   readonly leaving?: true;
   /** What it can do: as its configuration or its registry says, else its contract, else what it announces. */
   readonly capabilities?: readonly string[];
+  /** The contract that is in force with it. */
+  readonly contract?: ContractInfo;
   /** Where what was declared of it and what it announces differ. */
   readonly drift?: ContractDrift;
   /** The revision spoken: `modern` is 2026-07-28, `legacy` is 2025-11-25 and older. */

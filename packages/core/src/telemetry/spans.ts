@@ -136,10 +136,12 @@ function parentOf(
  * this is a call of `run`, and `about` is never asked.
  * @param run gets the span; undefined where there is none
  */
-export async function inSpan<T>(about: () => SpanAbout, run: (span: OpenSpan | undefined) => Promise<T>): Promise<T> {
+export function inSpan<T>(about: () => SpanAbout, run: (span: OpenSpan | undefined) => Promise<T>): Promise<T> {
   const api = openTelemetryApi();
-  if (!api) return run(undefined);
-  const what = about();
+  return api ? spanned(api, about(), run) : run(undefined);
+}
+
+async function spanned<T>(api: Api, what: SpanAbout, run: (span: OpenSpan | undefined) => Promise<T>): Promise<T> {
   const { parent, links } = parentOf(api, what);
   const kind = {
     client: api.SpanKind.CLIENT,

@@ -45,7 +45,7 @@ function outcomeOf({ isError, resultType }: Result): "ok" | "tool_error" | "susp
  * Answers a request inside its span, a child of the one that its `_meta` names, so that what a handler starts belongs to it; and
  * counts tool calls. Where nobody registered telemetry this is a call of `run`.
  */
-export async function traced(
+export function traced(
   service: Service,
   method: string,
   params: Readonly<Record<string, unknown>>,

@@ -96,7 +96,7 @@ export interface HttpSide {
   fetch(request: Request, options?: Arrival): Promise<Response>;
   /** The token check; undefined where everybody may come in. */
   readonly front: AuthFront | undefined;
-  /** Whether a path is one that is answered here, where the endpoint's is `base`. */
+  /** Whether a path besides that of the endpoint, `base`, is answered here. */
   serves(pathname: string, base: string): boolean;
   /** Whether the two headers name hosts this server answers to. */
   allows(host: string | undefined, origin: string | undefined): boolean;
@@ -423,7 +423,6 @@ export function createHttpSide(
     sessions,
     front,
     serves: (pathname, base) =>
-      pathname === base ||
       front?.isMetadata(pathname, base) === true ||
       (service.contract !== undefined && compatibilityEndpoint(pathname, base) !== undefined),
     allows: (host, origin) => (hostRefusal(host) ?? originRefusal(origin)) === undefined,

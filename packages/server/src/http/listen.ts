@@ -124,7 +124,7 @@ export async function listen(
   const web = getRequestListener(
     async (request, { incoming }) => {
       const { pathname } = new URL(request.url);
-      return side.serves(pathname, path)
+      return pathname === path || side.serves(pathname, path)
         ? side.fetch(request, {
             endpoint: path,
             verdict: verdictOn(incoming),
