@@ -5,7 +5,6 @@ import {
   type LoggingLevel,
   type Tool,
 } from "@modelcontextprotocol/client";
-import { META } from "@tenon/core";
 import { type ContentOf, jsonSize } from "@tenon/core/internal";
 import type { Connection } from "../connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "../connection/deadline.ts";
@@ -13,7 +12,7 @@ import type { Attempted, CallRoute, Endpoint } from "../connection/endpoint.ts";
 import { ANY_RESULT, type Exchange } from "../connection/exchange.ts";
 import type { Server } from "../connection/server.ts";
 import { bounded } from "../connection/time.ts";
-import { mergedContext, metaUnder } from "../contract/accepted.ts";
+import { metaUnder } from "../contract/accepted.ts";
 import { type Emit, progressEvent } from "../events.ts";
 import type { PeerAnswers } from "../question/peer-requests.ts";
 import { refusalAsQuestions, type Visits } from "../question/url-refusals.ts";
@@ -180,10 +179,7 @@ export async function sendRequest(
   { before, safe = () => true, elsewhere = safe, lacks, inTurn = false, mayRepeat, via = {} }: Sending = {},
 ): Promise<WireAnswer> {
   const { server, route = {}, contextFields } = context;
-  const { method, signal, what, headers, tool } = request;
-  // the session that the configuration names keeps requests together as well
-  const merged = contextFields && { [META.context]: mergedContext(contextFields, request.meta[META.context]) };
-  const meta = merged ? { ...request.meta, ...merged } : request.meta;
+  const { method, signal, what, headers, meta, tool } = request;
   const again = mayRepeat ?? repeatsOf(request.source, server.repeats);
   let sent = false;
   let spent = 0;

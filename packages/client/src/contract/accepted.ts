@@ -97,7 +97,7 @@ export function acceptContract(
 }
 
 /** What a request carries as context: what the configuration says, and over it what the request brought. */
-export function mergedContext(configured: Readonly<Record<string, unknown>> | undefined, brought: unknown): unknown {
+function mergedContext(configured: Readonly<Record<string, unknown>> | undefined, brought: unknown): unknown {
   if (brought === undefined) return configured ?? {};
   return isRecord(brought) && configured ? { ...configured, ...brought } : brought;
 }
