@@ -57,8 +57,8 @@ export interface ContractDeclaration {
 const MAX_CAPABILITIES = 256;
 /** Characters of a version, of a server's name for itself, and of a capability. */
 const MAX_CHARS = { version: 32, server_id: 256, capability: 128 };
-/** Bytes, as JSON, of what a server says in its own words. */
-const MAX_BYTES = 262_144;
+/** Bytes of a whole declaration as JSON. */
+const MAX_BYTES = 65_536;
 /** What is signed is walked, so it must have an end that does not depend on who sent it. */
 const MAX_LEVELS = 128;
 
@@ -91,6 +91,7 @@ function readSignature(value: unknown): ContractSignature {
  */
 export function readDeclaration(value: unknown): ContractDeclaration {
   if (!isRecord(value)) return malformed(CONTRACT_EXTENSION, "an object");
+  if (jsonSize(value, MAX_BYTES) > MAX_BYTES) return malformed(CONTRACT_EXTENSION, `at most ${MAX_BYTES} bytes`);
   const { version, server_id, capabilities, context_schema, authentication, signature, next_rotation_time } = value;
   const isText = (given: unknown, most: number): given is string => typeof given === "string" && given.length <= most;
   if (!isText(version, MAX_CHARS.version)) return malformed("version", 'a text such as "0.4.2"');
@@ -104,7 +105,6 @@ export function readDeclaration(value: unknown): ContractDeclaration {
   if (!isRecord(context_schema)) return malformed("context_schema", "a JSON Schema");
   for (const [field, part] of Object.entries({ context_schema, authentication })) {
     if (isDeeper(part, MAX_LEVELS)) return malformed(field, `of at most ${MAX_LEVELS} levels`);
-    if (jsonSize(part, MAX_BYTES) > MAX_BYTES) return malformed(field, `of at most ${MAX_BYTES} bytes`);
   }
   if (authentication !== undefined && !isRecord(authentication)) return malformed("authentication", "an object");
   const isTime = typeof next_rotation_time === "string" && !Number.isNaN(Date.parse(next_rotation_time));
