@@ -199,7 +199,11 @@ export class ReplicaSet implements Endpoint {
         return begun && !begun.server.closed ? [begun, ...order] : order;
       },
       onAnswer: (replica) => {
-        sent.via.member = replica.server;
+        const { via } = sent;
+        if (via.member === replica.server) return;
+        via.release?.();
+        via.member = replica.server;
+        if (via.keeps) via.release = replica.keep();
       },
     });
   }
@@ -245,9 +249,12 @@ export class ReplicaSet implements Endpoint {
         return attempt(connection, { lostMs, others: this.#next(search, SUITS.resting) !== undefined });
       };
       try {
-        const answer = await replica.run(() => replica.server.use(what, use, elsewhere, mayRepeat));
-        how.onAnswer(replica);
-        return answer;
+        // inside: one that leaves is closed when nothing of it is needed any more
+        return await replica.run(async () => {
+          const answer = await replica.server.use(what, use, elsewhere, mayRepeat);
+          how.onAnswer(replica);
+          return answer;
+        });
       } catch (thrown) {
         if (!(thrown instanceof TenonError)) throw thrown;
         const lacks = sent.lacks?.(thrown) === true;
