@@ -101,6 +101,11 @@ export function sessionAttribute(id: string): string {
   return `${id.slice(0, 8)}…`;
 }
 
+/** Adds to the span of what runs now, where there is one: what only a part further in knows. */
+export function noteOnSpan(about: () => Attributes): void {
+  openTelemetryApi()?.trace.getActiveSpan()?.setAttributes(about());
+}
+
 /** The id of the trace of what runs now, else of the one that `meta` carries. For log lines and audit entries. */
 export function traceIdOf(meta: Meta): string | undefined {
   const active = openTelemetryApi()?.trace.getActiveSpan()?.spanContext().traceId;
