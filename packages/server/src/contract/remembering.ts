@@ -74,7 +74,7 @@ export function createRemembering(
   let complained = Number.NEGATIVE_INFINITY;
 
   /** Calls go on without: it is for who asks what the last context was. */
-  function complain(about: object): void {
+  function complain(about: Record<string, unknown>): void {
     const now = performance.now();
     if (now - complained < COMPLAIN_EVERY_MS) return;
     complained = now;
