@@ -24,7 +24,7 @@ server.use((request, next) => {
 const hits = z.array(z.object({ name: z.string(), title: z.string(), snippet: z.string() }));
 const first = z.object({ hits, answered_by: z.string() });
 // version 1.1.0 also says in how many articles it has looked
-const output = version === "1.0.0" ? first : first.extend({ searched: z.int().optional() });
+const output = version === "1.0.0" ? first : first.extend({ searched: z.int() });
 server.tool(
   "search_articles",
   {

@@ -204,9 +204,16 @@ describe("a call that its replica does not answer", () => {
 });
 
 describe("a replica that lacks a tool the others have", () => {
-  it("is asked once, and left out for that tool for a while", async () => {
+  const says = (text: string): StubHandler => {
+    return (_, reply) => reply.result({ isError: true, content: [{ type: "text", text }] });
+  };
+  it.each([
+    ["refuses it", lacks],
+    ["answers as the SDK for TypeScript", says("MCP error -32602: Tool spend not found")],
+    ["answers as the SDK for Python", says("Unknown tool: spend")],
+  ])("is asked once, and left out for that tool for a while: one that %s", async (_, how) => {
     const [older, newer] = await three();
-    older.behave(lacks);
+    older.behave(how);
     const client = connect({ kb: { replicas: urls([newer, older]) } });
     await client.listTools();
     for (const thread of threads) expect(await said(client, "spend", thread, thread)).toMatch(/ spent /);
@@ -222,6 +229,15 @@ describe("a replica that lacks a tool the others have", () => {
     await expect.poll(() => client.servers()[0]?.replicas?.every(({ health }) => health === "up")).toBe(true);
     for (const thread of threads) expect(await said(client, "look", "x", thread)).toMatch(/^b/);
     expect([a.calls, prompts.calls]).toEqual([0, 0]);
+  });
+
+  it("is not one whose tool fails with other words", async () => {
+    const all = await three();
+    for (const one of all) one.behave(says("Unknown tool: hammer, so nothing was spent on it"));
+    const client = connect({ kb: { replicas: urls(all) } });
+    await client.listTools();
+    expect(await said(client, "spend", "x")).toContain("hammer");
+    expect(all.reduce((sum, { calls }) => sum + calls, 0)).toBe(1);
   });
 
   it("makes an unknown tool of one that no replica knows", async () => {
@@ -345,6 +361,8 @@ describe("a replica that fails too often", () => {
     });
     a.behave(undefined);
     await new Promise((resolve) => setTimeout(resolve, 450));
+    expect(client.servers()[0]?.replicas?.[0]?.breaker).toBe("half-open");
+    for (const thread of threads) expect(await said(client, "spend", thread, thread)).toMatch(/^b/); // it is not tried out with these
     for (const thread of threads) await said(client, "look", "x", thread);
     expect(client.servers()[0]?.replicas?.[0]).toMatchObject({ breaker: "closed" });
     expect(states.filter((state, n) => state !== states[n - 1])).toEqual(["closed", "open", "half-open", "closed"]);

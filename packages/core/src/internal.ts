@@ -55,6 +55,7 @@ export {
   inSpan,
   isTraceparent,
   isTracestate,
+  noteOnSpan,
   type OpenSpan,
   type SpanAbout,
   sessionAttribute,

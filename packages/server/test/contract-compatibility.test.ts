@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { newContractKey } from "@tenon/core/contract";
 import { canonicalJson } from "@tenon/core/internal";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { jwt } from "../src/auth/index.ts";
 import { createServer, type LogEntry, type TenonServer } from "../src/index.ts";
@@ -169,6 +170,48 @@ describe("the other endpoints of older clients", () => {
     expect((await post("handshake", "{}", {}, to)).status).toBe(404);
     expect((await post("tools/list", "{}")).status).toBe(404);
     expect((await post("handshake/", "{}")).status).toBe(404);
+  });
+});
+
+describe("whatever a stranger sends them", () => {
+  it("has an answer that is JSON-RPC, and is never our fault", async () => {
+    const lines: LogEntry[] = [];
+    await using embedded = desk({ logSink: (line) => lines.push(line) });
+    const endpoint = fc.constantFrom("handshake", "tools/execute", "resources/list", "contexts/get");
+    const part = fc.oneof(
+      fc.jsonValue(),
+      fc.constantFrom(good, "who", "mcp.handshake", "tools/execute", "0.4.1", "s1"),
+    );
+    const params = fc.dictionary(
+      fc.constantFrom(
+        "context",
+        "tool_name",
+        "arguments",
+        "session_id",
+        "cursor",
+        "version",
+        "protocol_version",
+        "__proto__",
+      ),
+      part,
+    );
+    const envelope = fc.record(
+      { jsonrpc: fc.constantFrom("2.0", "3.0", 2), id: part, method: part, params },
+      { requiredKeys: [] },
+    );
+    await fc.assert(
+      fc.asyncProperty(endpoint, fc.oneof(part, params, envelope), async (path, body) => {
+        const headers = { host: "127.0.0.1", "content-type": "application/json" };
+        const url = `http://127.0.0.1/mcp/${path}`;
+        const answer = await embedded.fetch(new Request(url, { method: "POST", headers, body: JSON.stringify(body) }));
+        const message = (await answer.json()) as Message;
+        expect([200, 400]).toContain(answer.status);
+        expect("result" in message || typeof message.error?.code === "number").toBe(true);
+        expect(message.error?.code).not.toBe(-32603);
+      }),
+      { numRuns: 300 },
+    );
+    expect(lines.filter(({ level }) => level === "error")).toEqual([]);
   });
 });
 

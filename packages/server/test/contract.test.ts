@@ -288,6 +288,19 @@ describe("capabilities of a contract", () => {
   );
 });
 
+describe("a contract that no client would read", () => {
+  it.each([
+    ["a schema of 100 KiB", { schema: { type: "object", description: "x".repeat(100_000) } }],
+    ["a very long name", { schema: CONTEXT, serverId: "x".repeat(10_000) }],
+  ])("keeps the server from starting: %s", async (_, contract) => {
+    await using large = desk({ contract });
+    await expect(large.listen({ port: 0 })).rejects.toMatchObject({
+      code: "invalid_option",
+      message: expect.stringContaining("no client would read this"),
+    });
+  });
+});
+
 describe("a method that is not declared", () => {
   it("is refused alike on both roads", async () => {
     await using narrow = desk({ contract: { schema: CONTEXT, capabilities: ["tools.execute"] } });

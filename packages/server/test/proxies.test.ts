@@ -163,7 +163,8 @@ describe("the address a caller used", () => {
   ])("is known to the HTTP side: Host %s and %j", async (host, headers, expected) => {
     const side = {
       fetch: async (request: Request) => Response.json([request.url, publicUrlOf(request).href]),
-    } as Pick<HttpSide, "fetch"> as HttpSide; // nothing else of it is used
+      serves: () => true,
+    } as Pick<HttpSide, "fetch" | "serves"> as HttpSide; // nothing else of it is used
     const listening = await listen(
       side,
       { port: 0, trustedProxies: ["loopback"] },

@@ -61,7 +61,7 @@ describe("a tool with a worker", () => {
       structuredContent: { why: "test" },
     });
     for (const [what, cause] of [
-      ["leak", "password=hunter2"],
+      ["leak", "password=[redacted]"],
       ["nan", "result of tool heavy.list[0] is NaN"],
     ] as const) {
       const reply = await heavy(what);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createClient } from "@tenon/client";
-import { count, gauge } from "@tenon/core/internal";
+import { count } from "@tenon/core/internal";
 import { createServer } from "@tenon/server";
 import { openTelemetry } from "@tenon/telemetry";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -36,7 +36,11 @@ beforeAll(async () => {
   mcp = (await server.listen({ port: 0 })).url;
   const admin = await server.admin({ port: 0, metrics: telemetry });
   const client = createClient({
-    servers: { shop: { url: mcp } },
+    servers: {
+      shop: { url: mcp, breaker: {} },
+      away: { replicas: [{ url: "http://127.0.0.1:9/mcp", id: "first" }], breaker: { failures: 0 } },
+    },
+    events: { onServerState: () => undefined },
     elicitation: async () => ({ action: "accept", content: { value: true } }),
   });
   stops.push(() => client.close());
@@ -46,7 +50,9 @@ beforeAll(async () => {
   await client.callTool("shop", "report");
   await client.callTool("shop", "made-up-by-a-model").catch(() => undefined);
   count("tenon_contract_negotiations_total", { result: "ok" });
-  stops.push(gauge("tenon_breaker_state", () => [{ value: 0, attributes: { server: "shop", replica: "a" } }]));
+  await client.listTools("away");
+  const short = createClient({ servers: { closed: { url: mcp, breaker: {} } } });
+  await short.close();
   const response = await fetch(`${admin.url}/metrics`);
   expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
   scraped = await response.text();
@@ -119,6 +125,13 @@ describe("the numbers at /metrics", () => {
     });
     expect(valuesOf("tenon_tasks")).toMatchObject({ "server=shop,state=completed": 1, "server=shop,state=working": 0 });
     expect(valuesOf("tenon_legacy_sessions")).toMatchObject({ "server=shop": 0 });
+  });
+
+  it("say how the breakers of replicas are, while their client is there", () => {
+    expect(valuesOf("tenon_breaker_state")).toEqual({
+      [`server=shop,replica=${mcp}`]: 0,
+      "server=away,replica=first": 2,
+    });
   });
 
   it("call the label of a negotiation what dashboards that exist call it", () => {

@@ -53,6 +53,7 @@ beforeAll(async () => {
         args: [await program("./stdio-hop.ts", import.meta.url)],
         env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "20" },
       },
+      many: { replicas: [shut] },
       away: { url: "http://127.0.0.1:1/mcp" },
     },
     elicitation: async () => ({ action: "accept", content: { value: true } }),
@@ -90,6 +91,12 @@ describe("a call", () => {
       "client.address": "127.0.0.1",
       "tenon.outcome": "ok",
     });
+  });
+
+  it("says which replica of its server it went to", async () => {
+    const args = { iban: "DE89", to: "ann" };
+    const { client: sent } = await traceOf((meta) => client.callTool("many", "pay", args, { meta }));
+    expect(sent.attributes).toMatchObject({ "tenon.server": "many", "server.port": Number(new URL(shut).port) });
   });
 
   it("goes through a pipe as well", async () => {

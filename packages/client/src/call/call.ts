@@ -3,7 +3,7 @@ import { ExecutionError, META, ProtocolError } from "@tenon/core";
 import type { ToolList } from "../catalog/catalog.ts";
 import { isRepeatable } from "../catalog/hints.ts";
 import { checkArguments, checkOutput } from "../catalog/tool-checks.ts";
-import { asUnknownTool, isUnknownTool } from "../catalog/unknown-tool.ts";
+import { asUnknownTool, isUnknownTool, saysUnknown } from "../catalog/unknown-tool.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
 import type { Server } from "../connection/server.ts";
 import { checkAnswers } from "../question/questions.ts";
@@ -98,7 +98,16 @@ async function send(
   const safe = () => elsewhere() || tools.makesTasks(name);
   // the list says that the server has it: a replica that lacks it is older or younger than the others
   const lacks = (error: unknown) => tools.find(name) !== undefined && isUnknownTool(error, tools, name);
-  const how = { safe, elsewhere, lacks, mayRepeat: repeatsOf(request.runtime, server.repeats), inTurn: true, via };
+  const saysLacking = (answer: unknown) => saysUnknown(answer, name) && tools.find(name) !== undefined;
+  const how = {
+    safe,
+    elsewhere,
+    lacks,
+    saysLacking,
+    mayRepeat: repeatsOf(request.runtime, server.repeats),
+    inTurn: true,
+    via,
+  };
   const answer = await sendRequest(context, wire, carried, { ...how, before })
     .catch(async (error: unknown) => {
       if (!mismatch(error)) throw error;

@@ -3,10 +3,12 @@ import {
   type ContentOf,
   countCall,
   inSpan,
+  noteOnSpan,
   type OpenSpan,
   openTelemetryApi,
   sessionAttribute,
 } from "@tenon/core/internal";
+import type { Connection } from "../connection/connection.ts";
 import type { Endpoint } from "../connection/endpoint.ts";
 import { parseUrl } from "../connection/place.ts";
 import { endedAs } from "../interceptors/general.ts";
@@ -22,7 +24,16 @@ type Attributes = Readonly<Record<string, string | number>>;
 /** Where a server is, as OpenTelemetry's conventions for MCP say it. */
 function placeOf({ config }: Endpoint): Attributes {
   if ("command" in config) return { "network.transport": "pipe" };
-  const url = "url" in config ? parseUrl(config.url) : null;
+  return "url" in config ? addressOf(config.url) : {};
+}
+
+/** Says which of a server's replicas a request went to: the last one, where it went to several. */
+export function noteReplica({ config }: Endpoint, { place }: Pick<Connection, "place">): void {
+  if (!("url" in config) && !("command" in config)) noteOnSpan(() => addressOf(place));
+}
+
+function addressOf(address: string): Attributes {
+  const url = parseUrl(address);
   if (!url) return {};
   const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
   return { "network.transport": "tcp", "server.address": url.hostname, "server.port": port };

@@ -23,6 +23,7 @@ import { repeatsOf } from "./marks.ts";
 import { asksForInput } from "./results.ts";
 import type { Carried } from "./rounds.ts";
 import { tooLarge } from "./size.ts";
+import { noteReplica } from "./trace.ts";
 
 /** Milliseconds without an answer or progress, and altogether, unless a call says otherwise. */
 const IDLE_MS = 60_000;
@@ -158,6 +159,8 @@ export interface Sending {
   readonly elsewhere?: () => boolean;
   /** Whether an error says that one replica lacks what others may have; it surely did not run there. */
   readonly lacks?: (error: unknown) => boolean;
+  /** The same for an answer. */
+  readonly saysLacking?: (answer: unknown) => boolean;
   /** Counts for the server's `concurrency`. */
   readonly inTurn?: boolean;
   /** Whether it may be sent again; once by default. */
@@ -176,7 +179,16 @@ export async function sendRequest(
   context: WireContext,
   request: WireRequest,
   carried: Carried,
-  { before, safe = () => true, elsewhere = safe, lacks, inTurn = false, mayRepeat, via = {} }: Sending = {},
+  {
+    before,
+    safe = () => true,
+    elsewhere = safe,
+    lacks,
+    saysLacking,
+    inTurn = false,
+    mayRepeat,
+    via = {},
+  }: Sending = {},
 ): Promise<WireAnswer> {
   const { server, route = {}, contextFields } = context;
   const { method, signal, what, headers, meta, tool } = request;
@@ -186,11 +198,22 @@ export async function sendRequest(
   const attempt = (connection: Connection, { lostMs, others }: Attempted = ALONE) => {
     if (signal.aborted) throw cancelled(server.name, what, signal.reason, sent);
     sent = true;
+    noteReplica(server, connection);
     return sendOn(connection, context, request, carried, spent + lostMs, others, again);
   };
   const run = async () => {
     spent = (await before?.()) ?? 0;
-    const how = { safe: safe(), elsewhere: elsewhere(), mayRepeat: again, lacks, inTurn, via, route, signal };
+    const how = {
+      safe: safe(),
+      elsewhere: elsewhere(),
+      mayRepeat: again,
+      lacks,
+      saysLacking,
+      inTurn,
+      via,
+      route,
+      signal,
+    };
     return server.send({ method, what, tool, headers, meta, contextFields, ...how }, attempt);
   };
   // the signal must also end the wait for a connection

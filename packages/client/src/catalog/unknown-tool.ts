@@ -31,6 +31,15 @@ export function isUnknownTool(error: unknown, tools: ToolList, name: string): er
   return missing || saysSo(wordsOf(error, name), name);
 }
 
+/** Whether a tool's error is nothing but the words by which the SDKs of the older revision say that there is no such tool. */
+export function saysUnknown(answer: unknown, name: string): boolean {
+  if (!isRecord(answer) || answer.isError !== true || !Array.isArray(answer.content) || answer.content.length !== 1)
+    return false;
+  const [block] = answer.content;
+  const text = isRecord(block) ? block.text : undefined;
+  return text === `Unknown tool: ${name}` || text === `MCP error ${INVALID_PARAMS}: Tool ${name} not found`;
+}
+
 /**
  * A refusal that means "there is no such tool", as an error that says so, with the name that was probably meant. The server
  * has the last word on its tools, since it may show some to single callers only; so it is asked, and its answer is read here.

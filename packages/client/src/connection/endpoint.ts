@@ -37,6 +37,8 @@ export interface Sent {
   readonly signal: AbortSignal;
   /** Whether an error says that this replica lacks what others may have; it surely did not run there. */
   readonly lacks?: ((error: unknown) => boolean) | undefined;
+  /** The same for an answer: many servers say it as a tool's error. */
+  readonly saysLacking?: ((answer: unknown) => boolean) | undefined;
 }
 
 /** What an attempt is told of those before it. */

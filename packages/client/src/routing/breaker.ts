@@ -137,6 +137,19 @@ export function createBreaker(options: BreakerOptions, onChange: (state: Breaker
     get admits() {
       return policy.state === State.Closed || (policy.state === State.Open && due());
     },
-    run: (work) => policy.execute(work),
+    async run(work) {
+      if (policy.state !== State.Closed) return policy.execute(work);
+      try {
+        // what goes well costs nothing: the policy is told of failures only
+        const answer = await work();
+        rate?.succeeded();
+        return answer;
+      } catch (error) {
+        // one that began before it opened says nothing new
+        if (isSick(error) && policy.state === State.Closed)
+          await policy.execute(() => Promise.reject(error)).catch(() => {});
+        throw error;
+      }
+    },
   };
 }

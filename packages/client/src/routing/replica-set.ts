@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ConfigError, ContractError, messageOf, TenonError } from "@tenon/core";
+import { ConfigError, ContractError, messageOf, ProtocolError, TenonError } from "@tenon/core";
 import { gauge } from "@tenon/core/internal";
 import type { AuthSession } from "../auth/types.ts";
 import { inTurns } from "../call/resources.ts";
@@ -180,7 +180,7 @@ export class ReplicaSet implements Endpoint {
     };
     const source = this.#source;
     return this.#search({ ...sent, mayRepeat: () => true, signal: unwatched }, (connection) => use(connection), {
-      order: async () => (source && !source.leaving ? [source, ...this.#members.all] : this.#members.all),
+      order: () => (source && !source.leaving ? [source, ...this.#members.all] : this.#members.all),
       onAnswer: (replica) => {
         this.#source = replica;
       },
@@ -193,11 +193,7 @@ export class ReplicaSet implements Endpoint {
       return Promise.reject(headersNeedOrigins(this.name));
     }
     return this.#search(sent, attempt, {
-      order: async () => {
-        const order = this.#members.order(await this.#keyOf(sent));
-        const begun = this.#members.of(sent.via.member);
-        return begun && !begun.server.closed ? [begun, ...order] : order;
-      },
+      order: () => (this.#session ? this.identify().then((who) => this.#orderOf(sent, who)) : this.#orderOf(sent, "")),
       onAnswer: (replica) => {
         sent.via.member = replica.server;
       },
@@ -220,15 +216,16 @@ export class ReplicaSet implements Endpoint {
     sent: Sent,
     attempt: Attempt<T>,
     how: {
-      readonly order: () => Promise<readonly Replica[]>;
+      readonly order: () => readonly Replica[] | Promise<readonly Replica[]>;
       readonly onAnswer: (replica: Replica) => void;
       readonly lenient?: boolean;
     },
   ): Promise<T> {
     const { method, what, tool, elsewhere, mayRepeat, route, signal } = sent;
-    if ("service" in this.config) await this.#watch().ready();
+    if (this.#service?.isKnown !== true && "service" in this.config) await this.#watch().ready();
     const need: Need = { method, tool, careful: !elsewhere, lenient: how.lenient === true };
-    const order = await how.order();
+    const found = how.order();
+    const order = found instanceof Promise ? await found : found;
     const search: Search = { order, need, visited: new Set(), failed: route.failed, failures: [] };
     let lostMs = 0;
     let ran = false;
@@ -246,8 +243,10 @@ export class ReplicaSet implements Endpoint {
       };
       try {
         const answer = await replica.run(() => replica.server.use(what, use, elsewhere, mayRepeat));
-        how.onAnswer(replica);
-        return answer;
+        if (!sent.saysLacking?.(answer) || !this.#lacksAnd(replica, tool, search)) {
+          how.onAnswer(replica);
+          return answer;
+        }
       } catch (thrown) {
         if (!(thrown instanceof TenonError)) throw thrown;
         const lacks = sent.lacks?.(thrown) === true;
@@ -270,6 +269,15 @@ export class ReplicaSet implements Endpoint {
         }
       }
     }
+  }
+
+  /** Notes that a replica's answer only says that it lacks the tool. @returns whether another one can be asked */
+  #lacksAnd(replica: Replica, tool: string | undefined, search: Search): boolean {
+    if (tool !== undefined) replica.lacks(tool);
+    if (this.#next(search) === undefined) return false;
+    const error = new ProtocolError("it has no such tool", { code: "unknown_tool", maybeExecuted: false });
+    search.failures.push({ tried: triedOf(replica, error), error, lacks: true });
+    return true;
   }
 
   /** The best replica that is not done with; earlier in the order wins among equals. */
@@ -307,9 +315,15 @@ export class ReplicaSet implements Endpoint {
     return noReplica(this.name, what, tried, failures.at(-1)?.error, ran);
   }
 
-  async #keyOf(sent: Sent): Promise<string> {
+  /** The order of a request's key; first the replica that has begun what it belongs to. */
+  #orderOf(sent: Sent, principal: string): readonly Replica[] {
+    const order = this.#members.order(this.#keyOf(sent, principal));
+    const begun = sent.via.member && this.#members.of(sent.via.member);
+    return begun && !begun.server.closed ? [begun, ...order] : order;
+  }
+
+  #keyOf(sent: Sent, principal: string): string {
     const { key } = this.#options.routing;
-    const principal = this.#session ? await this.identify() : "";
     try {
       return keyOf(this.name, sent, principal, this.#own, key);
     } catch (cause) {

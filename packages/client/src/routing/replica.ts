@@ -81,15 +81,15 @@ export class Replica {
 
   /** How well it suits a request that can go there. */
   suits({ method, tool, careful, lenient }: Need): Suits {
-    const now = performance.now();
-    if (this.#lacking.size > 0 && tool !== undefined && (this.#lacking.get(tool) ?? 0) > now) return SUITS.lacking;
+    const until = this.#lacking.size > 0 && tool !== undefined ? this.#lacking.get(tool) : undefined;
+    if (until !== undefined && until > performance.now()) return SUITS.lacking;
     if (this.#connection && missingOn(method, this.#connection) !== undefined) {
-      if (this.#metAt + LOOK_AGAIN_MS <= now) this.#look();
+      if (this.#metAt + LOOK_AGAIN_MS <= performance.now()) this.#look();
       return SUITS.lacking;
     }
     if (lenient && missingWord(method, this.declared) !== undefined) return SUITS.lacking;
     if (this.#restsUntil !== 0) {
-      if (this.#restsUntil <= now) this.#look();
+      if (this.#restsUntil <= performance.now()) this.#look();
       return SUITS.resting;
     }
     return careful && this.breaker && this.breaker.state !== "closed" ? SUITS.cautiously : SUITS.well;

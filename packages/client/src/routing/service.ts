@@ -13,6 +13,8 @@ const MAX_REFUSED = 20;
 /** A service of a registry, watched for one server. */
 export interface Service {
   readonly info: RegistryInfo;
+  /** Whether the registry has said where the service is. */
+  readonly isKnown: boolean;
   /** Resolves once the registry has said where the service is. @throws ConnectionError `registry_unreachable` */
   ready(): Promise<void>;
   stop(): void;
@@ -81,6 +83,9 @@ export function watchService(options: ServiceOptions): Service {
     get info() {
       return info;
     },
+    get isKnown() {
+      return known;
+    },
     ready: async () => {
       if (known) return;
       const answer = new Promise<{ error?: TenonError | undefined }>((resolve) => {
@@ -89,6 +94,9 @@ export function watchService(options: ServiceOptions): Service {
       const first = await bounded(answer, waitMs);
       if (!known) throw unreachable(first?.error ?? last);
     },
-    stop,
+    stop: () => {
+      stop();
+      settle(); // nobody waits any more
+    },
   };
 }

@@ -181,7 +181,7 @@ describe("a declaration as it arrives", () => {
     ["too many capabilities", { ...whole, capabilities: Array(257).fill("a") }, "capabilities"],
     ["no schema", { ...whole, context_schema: true }, "context_schema"],
     ["a schema without an end", { ...whole, context_schema: nested(5_000) }, "context_schema"],
-    ["a schema that is very large", { ...whole, context_schema: { title: "x".repeat(300_000) } }, "context_schema"],
+    ["a schema that is very large", { ...whole, context_schema: { title: "x".repeat(300_000) } }, "dev.tenon/context"],
     ["a text for how to sign in", { ...whole, authentication: "jwt" }, "authentication"],
     ["another algorithm", { ...whole, signature: { ...whole.signature, alg: "none" } }, "signature.alg"],
     ["a signature that is a text", { ...whole, signature: "sha256-hmac:00" }, "signature"],

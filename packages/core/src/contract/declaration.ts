@@ -91,13 +91,13 @@ function readSignature(value: unknown): ContractSignature {
  */
 export function readDeclaration(value: unknown): ContractDeclaration {
   if (!isRecord(value)) return malformed(CONTRACT_EXTENSION, "an object");
+  if (jsonSize(value, MAX_BYTES) > MAX_BYTES) return malformed(CONTRACT_EXTENSION, `at most ${MAX_BYTES} bytes`);
   const { version, server_id, capabilities, context_schema, authentication, signature, next_rotation_time } = value;
   const isText = (given: unknown, most: number): given is string => typeof given === "string" && given.length <= most;
   if (!isText(version, MAX_CHARS.version)) return malformed("version", 'a text such as "0.4.2"');
   if (!isText(server_id, MAX_CHARS.server_id) || server_id === "") {
     return malformed("server_id", `a text of 1 to ${MAX_CHARS.server_id} characters`);
   }
-  if (jsonSize(value, MAX_BYTES) > MAX_BYTES) return malformed(CONTRACT_EXTENSION, `at most ${MAX_BYTES} bytes`);
   const isList = Array.isArray(capabilities) && capabilities.every((one) => isText(one, MAX_CHARS.capability));
   if (!isList || capabilities.length > MAX_CAPABILITIES) {
     return malformed("capabilities", `a list of at most ${MAX_CAPABILITIES} texts`);

@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { ConfigError, isRecord, type JsonObject, META } from "@tenon/core";
+import { ConfigError, isRecord, type JsonObject, META, messageOf } from "@tenon/core";
 import {
   CAPABILITY_OF,
   CONTRACT_VERSIONS,
@@ -7,6 +7,7 @@ import {
   type ContractDeclaration,
   type ContractVersion,
   contextFault,
+  readDeclaration,
 } from "@tenon/core/contract";
 import { describeFault } from "@tenon/core/internal";
 import { schemaCheck } from "@tenon/core/internal/schema-check";
@@ -94,9 +95,21 @@ function authenticationOf(verifier: TokenVerifier | undefined): JsonObject | und
   };
 }
 
+/** A server must not announce what no client would read. */
+function refuseUnreadable(declaration: ContractDeclaration): void {
+  try {
+    readDeclaration(JSON.parse(JSON.stringify(declaration)));
+  } catch (cause) {
+    throw new ConfigError(`createServer({ contract }): no client would read this: ${messageOf(cause)}`, {
+      code: "invalid_option",
+      cause,
+    });
+  }
+}
+
 /**
  * Puts the contract of a server to work.
- * @throws ConfigError `code: "schema"`, `"contract_keys"`, `"contract_drift"`
+ * @throws ConfigError `code: "schema"`, `"contract_keys"`, `"contract_drift"`, `"invalid_option"` for what is too large to announce
  */
 export function openContract(
   settings: ContractSettings,
@@ -129,6 +142,7 @@ export function openContract(
     },
     keys.ring,
   );
+  refuseUnreadable(declaring.of(CONTRACT_VERSIONS[0]));
   const remembering = createRemembering(contexts, { server: service.serverName, ttlMs, log: service.log });
 
   function fault(context: unknown, caller: Caller | undefined): ContextFault | undefined {
