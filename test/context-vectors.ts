@@ -242,12 +242,12 @@ function handshakes() {
     [
       "a plain secret",
       "a plain secret that is long enough for HMAC",
-      { server_id, version, capabilities, context_schema },
+      { server_id, version, capabilities: [...capabilities], context_schema },
     ],
     [
       "a secret that is not ASCII",
       "密钥-é-密钥-é-密钥-é-密钥-é",
-      { server_id: unicode, version, capabilities, context_schema },
+      { server_id: unicode, version, capabilities: [...capabilities], context_schema },
     ],
   ];
   return cases.map(([name, secret, fields]) => {
