@@ -28,6 +28,7 @@ type Desk = typeof State.State;
 
 /** The graph; its nodes call what the client knows, and tell it who asks in the context's fields. */
 export async function openGraph(client: AgentClient, context: StateContext, checkpointer: BaseCheckpointSaver) {
+  // by the names that models see: mcp_<server>_<tool>
   const tools = new Map((await mcpTools(client, { toolErrors: "throw" })).map((tool) => [tool.name, tool]));
 
   /** Calls a tool from a node. The call has an id, as a model's has: by it a question is found again. */

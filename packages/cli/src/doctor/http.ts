@@ -39,7 +39,8 @@ export interface Ask {
   readonly ms: number;
 }
 
-const parse = (text: string): unknown => {
+/** JSON as a value; undefined where it is none. */
+export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
