@@ -27,12 +27,26 @@ function measure({ client, mode, servers, calls = 0 }) {
   });
 }
 
-/** One value per lane and repetition, lanes in turns. */
-export async function compare({ lanes, value, repetitions, servers, tools, calls, log, what }) {
+/**
+ * One value per lane and repetition, lanes in turns.
+ * @param lanes by name: which client, and its own `servers` where they are not those of all
+ * @param around runs every client, for who measures something beside it
+ */
+export async function compare({
+  lanes,
+  value,
+  repetitions,
+  servers,
+  tools,
+  calls,
+  log,
+  what,
+  around = (_, run) => run(),
+}) {
   const measured = Object.fromEntries(Object.keys(lanes).map((name) => [name, []]));
   for (let repetition = 0; repetition < repetitions; repetition++) {
     for (const name of rotated(Object.keys(lanes), repetition)) {
-      const result = await measure({ ...lanes[name], servers, calls });
+      const result = await around(name, () => measure({ servers, ...lanes[name], calls }));
       if (result.tools !== tools) throw new Error(`${what}: ${name} found ${result.tools} tools instead of ${tools}`);
       measured[name].push(result[value]);
     }

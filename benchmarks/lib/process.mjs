@@ -1,6 +1,6 @@
 // Starts the servers that are measured and reads their memory.
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -50,6 +50,17 @@ export async function startHttp(file, args, options) {
       clearTimeout(timer);
     },
   };
+}
+
+/** Microseconds of processor that all threads of a process have used; NaN where there is no /proc. */
+export function cpuUs(pid) {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    const nanoseconds = (thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
+    return threads.reduce((sum, thread) => sum + nanoseconds(thread), 0) / 1_000;
+  } catch {
+    return Number.NaN;
+  }
 }
 
 /** Resident memory of a process in MB; NaN where there is no /proc. */

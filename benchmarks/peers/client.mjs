@@ -2,8 +2,8 @@
 // their tools, calls `add` on the first, and prints what it took as one line of JSON.
 import { flag } from "../lib/flag.mjs";
 import { median } from "../lib/rows.mjs";
+import { WARM_UP } from "../lib/warm-up.mjs";
 
-const WARM_UP = 1_000;
 const { connect } = await import(`./clients/${flag("client")}.mjs`);
 const begin = performance.now();
 const client = await connect(JSON.parse(flag("servers")), flag("mode"));
