@@ -9,6 +9,7 @@ import {
   EXPIRED,
   type Fixture,
   guarded,
+  headless,
   http,
   https,
   KEY,
@@ -197,6 +198,20 @@ export const PROTOCOL: Case[] = [
     "1999-01-01",
     () => http({ era: "legacy", on: { initialize: () => ({ protocolVersion: "1999-01-01", capabilities: {} }) } }),
   ],
+  [
+    "answers under other ids",
+    "wrong_id",
+    '"4711"',
+    () =>
+      http({
+        onHttp: (_, res) => {
+          res.writeHead(200, { "content-type": "application/json" });
+          return Boolean(res.end('{"jsonrpc":"2.0","id":"4711","result":{}}'));
+        },
+      }),
+  ],
+  ["a proxy that takes the headers of MCP away", "headers_lost", /-32020.*older revision/, () => headless()],
+  ["the same, for who wants the newer revision", "headers_lost", /-32020/, () => headless({ revision: "2026-07-28" })],
   [
     "a refused handshake",
     "handshake_refused",

@@ -92,10 +92,16 @@ function sessionOf(visit: Visit, channel: Channel, reply: Reply & { kind: "resul
   };
 }
 
+/** Where a server says that the headers of a request are not what its body says: HeaderMismatch of 2026-07-28. */
+const headersLost = (reply: Reply | undefined): string | undefined =>
+  reply?.kind === "error" && reply.code === -32_020 ? `${reply.message} (${reply.code})` : undefined;
+
 /** What all replies together mean when none is a handshake. @throws Diagnosis always */
 async function explainNone(visit: Visit, replies: readonly Reply[]): Promise<never> {
   for (const reply of replies) {
     checkContextRefusal(visit, reply, "handshake");
+    const lost = headersLost(reply);
+    if (lost !== undefined) return visit.fail("headers_lost", { evidence: lost, severity: "error" });
     const versions = refusedVersions(reply);
     if (versions !== undefined) return visit.fail("version_mismatch", { evidence: versions });
   }
@@ -124,7 +130,7 @@ export async function shakeHands(visit: Visit, channel: Channel): Promise<Sessio
     return await agree(visit, channel);
   } catch (error) {
     const mayBe = error instanceof Diagnosis && CODES[error.finding.code].layer === "protocol";
-    if (revision === undefined || !mayBe) throw error;
+    if (revision === undefined || !mayBe || error.finding.code === "headers_lost") throw error;
     const session = await agree({ ...visit, options: others }, channel).catch(() => undefined);
     if (!session) throw error;
     return mismatch(visit, [session.speech.revision], [revision]);
@@ -157,6 +163,9 @@ async function agree(visit: Visit, channel: Channel): Promise<Session> {
   const reply = await firstHandshake(asked);
   visit.facts.latency.handshake = since(began);
   if (reply?.kind !== "result") return explainNone(visit, await Promise.all(asked));
+  const lost = headersLost(early);
+  // the older revision works without them, so that nobody notices what is lost with the newer one
+  if (lost !== undefined) visit.note("headers_lost", { evidence: `${lost}; clients fall back to an older revision` });
   const versions = discovered(reply);
   if (versions?.includes(MODERN_REVISION)) return sessionOf(visit, channel, reply, MODERN_REVISION);
   const chosen = initialized(reply);

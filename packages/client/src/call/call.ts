@@ -5,7 +5,7 @@ import { isRepeatable } from "../catalog/hints.ts";
 import { checkArguments, checkOutput } from "../catalog/tool-checks.ts";
 import { asUnknownTool, isUnknownTool, saysUnknown } from "../catalog/unknown-tool.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
-import type { Server } from "../connection/server.ts";
+import type { Via } from "../connection/endpoint.ts";
 import { checkAnswers } from "../question/questions.ts";
 import { followTask } from "../task/follow.ts";
 import { handleOf } from "../task/handle.ts";
@@ -16,7 +16,7 @@ import type { EventSource } from "../types/events.ts";
 import type { FollowOptions } from "../types/tasks.ts";
 import { linkSource, repeatsOf, suspending } from "./marks.ts";
 import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
-import { answerByHandler, type Carried, untilFinal } from "./rounds.ts";
+import { answerByHandler, type Carried, NO_DRIVER, untilFinal } from "./rounds.ts";
 import { limitOf, sendRequest, type WireContext, type WireRequest } from "./wire.ts";
 
 /** JSON-RPC code of the revision: the headers do not repeat the parameters the server declares for them. */
@@ -37,8 +37,8 @@ export interface CallContext extends WireContext {
 /** What is kept of a call while it runs, beside its request. */
 interface CallState {
   readonly source: EventSource;
-  /** The process of a pool that has the call. */
-  readonly via: { member?: Server };
+  /** The process of a pool, or the replica, that has the call. */
+  readonly via: Via;
   /** Names the call for a server that makes tasks, so that it may be sent again when its answer was lost. */
   readonly key: string;
 }
@@ -172,8 +172,7 @@ async function begin(context: CallContext, request: ToolCallRequest, state: Call
     answer: async (questions, round) => {
       for (const question of Object.values(questions)) context.emit(context.events.onElicitation, question, source);
       if (answer) return checkAnswers(server.name, questions, await suspending(answer(questions, legOf(round))));
-      const suspends = "this call brought no driver";
-      return answerByHandler(elicitation, questions, { what, source, signal, suspends });
+      return answerByHandler(elicitation, questions, { what, source, signal, suspends: NO_DRIVER });
     },
   });
 }
@@ -197,7 +196,7 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
     linkSource(source, request.runtime);
     return source;
   };
-  const state: CallState = { source: sourceOf({}), via: {}, key: randomUUID() };
+  const state: CallState = { source: sourceOf({}), via: { keeps: true }, key: randomUUID() };
   try {
     const begun = request.task === undefined ? begin(context, request, state) : resumed(context, request);
     let { final, round } = await begun;
@@ -218,5 +217,7 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
   } catch (error) {
     if (error instanceof ExecutionError && error.code === "invalid_arguments") return problemResult(error);
     throw error;
+  } finally {
+    state.via.release?.();
   }
 }
