@@ -239,6 +239,11 @@ describe.concurrent("tenon doctor", () => {
     ["a word that is neither address nor file", ["server"], "tenon doctor -- server"],
     ["an address beside a command", ["http://127.0.0.1:9", "--", "node"], "one of the two"],
     ["an address of another kind", ["ftp://x"], "http://"],
+    [
+      "a port that there is not",
+      ["http://u:secret-thing@x:99999/?key=secret-thing"],
+      "http://x:99999/?… is no address",
+    ],
     ["a variable that is not set", ["--token-env", "NOT_THERE", "http://127.0.0.1:9"], "NOT_THERE"],
     ["a header without a value", ["--header", "secret-thing", "http://127.0.0.1:9"], "Name: value"],
     ["an address without its beginning", ["127.0.0.1:9/mcp"], "write http://127.0.0.1:9/mcp"],
