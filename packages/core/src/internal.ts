@@ -38,7 +38,7 @@ export {
   wrongFields,
 } from "./schema.ts";
 export { openTelemetryApi } from "./telemetry/api.ts";
-export { type ContentOf, checkTelemetry, contentOf } from "./telemetry/content.ts";
+export { addressAttribute, type ContentOf, checkTelemetry, contentOf } from "./telemetry/content.ts";
 export {
   countAnswer,
   countCall,

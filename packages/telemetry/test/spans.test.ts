@@ -175,6 +175,9 @@ describe("what is read", () => {
     const read = await traceOf((meta) => client.readResources("shut", ["note://one"], { meta }));
     expect(read.client).toMatchObject({ name: "resources/read", attributes: { "mcp.resource.uri": "note://one" } });
     expect(read.servers).toMatchObject([{ name: "resources/read", parentSpanId: read.client.spanId }]);
+    const keyed = await traceOf((meta) => client.readResources("shut", ["note://two?api_key=hunter2"], { meta }));
+    for (const side of [keyed.client, ...keyed.servers])
+      expect(side.attributes["mcp.resource.uri"]).toBe("note://two?api_key=[redacted]");
     const prompt = await traceOf((meta) => client.getPrompt("shut", "greet", {}, { meta }));
     expect(prompt.servers).toMatchObject([{ name: "prompts/get greet", parentSpanId: prompt.client.spanId }]);
   });

@@ -1,5 +1,6 @@
 import { codeOf } from "@tenon/core";
 import {
+  addressAttribute,
   type ContentOf,
   countCall,
   inSpan,
@@ -119,7 +120,7 @@ export function tracedRead<Answer>(
   content: ContentOf | undefined,
   run: (meta: Meta) => Promise<Answer>,
 ): Promise<Answer> {
-  const name = String(params.name ?? params.uri).slice(0, MAX_NAME);
+  const name = method === "resources/read" ? addressAttribute(params.uri) : String(params.name).slice(0, MAX_NAME);
   const about = () => ({
     // the address of a resource is one of any number
     name: method === "prompts/get" ? `${method} ${name}` : method,

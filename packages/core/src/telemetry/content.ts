@@ -45,3 +45,10 @@ export function contentOf({ content = false }: TelemetryOptions = {}): ContentOf
     return text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS - 1)}…` : text;
   };
 }
+
+const withoutKeys = redactor();
+
+/** The address of a resource as an attribute: without the values of `api_key=` and its like, cut to 200 characters. */
+export function addressAttribute(uri: unknown): string {
+  return withoutKeys(String(uri).slice(0, MAX_CHARS)).slice(0, 200);
+}

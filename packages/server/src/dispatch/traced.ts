@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
 import {
+  addressAttribute,
   countCall,
   inSpan,
   LEGACY_REVISION,
@@ -55,7 +56,8 @@ export function traced(
   if (!openTelemetryApi()) return run();
   const { serverName, content } = service;
   const target = TARGETS[method];
-  const name = target && String(params[target.of]).slice(0, MAX_NAME);
+  const isRead = method === "resources/read";
+  const name = target && (isRead ? addressAttribute(params.uri) : String(params[target.of]).slice(0, MAX_NAME));
   const isCall = method === "tools/call";
   const { tools, prompts } = service.registry;
   const names = isCall ? tools : method === "prompts/get" ? prompts : undefined;
