@@ -146,6 +146,28 @@ export const HTTP: Case[] = [
 
 export const PROTOCOL: Case[] = [
   [
+    "JSON with more levels than a stack has",
+    "not_jsonrpc",
+    "application/json",
+    () =>
+      always(
+        200,
+        { "content-type": "application/json" },
+        `{"jsonrpc":"2.0","id":1,"result":${"[".repeat(500_000)}${"]".repeat(500_000)}}`,
+      ),
+  ],
+  [
+    "an error whose words are no text",
+    "handshake_refused",
+    "toString",
+    () =>
+      always(
+        200,
+        { "content-type": "application/json" },
+        '{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":{"toString":1}}}',
+      ),
+  ],
+  [
     "JSON that is not JSON-RPC",
     "not_jsonrpc",
     '{"status":"up"}',
@@ -361,6 +383,12 @@ export const TOOLS: Case[] = [
     "paging_loop",
     '"again"',
     () => http({ on: { "tools/list": () => ({ tools: [], nextCursor: "again" }) } }),
+  ],
+  [
+    "a list of more things than a call takes arguments",
+    "tool_malformed",
+    "and 199997 more",
+    () => http({ on: { "tools/list": () => ({ tools: Array.from({ length: 200_000 }, () => 0) }) } }),
   ],
   ["two tools of one name", "tool_duplicate", "twin", () => tools("twin", "twin")],
   ["a tool without a schema", "schema_missing", "bare", () => tools({ name: "bare" }, "good")],

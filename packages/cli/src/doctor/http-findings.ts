@@ -2,7 +2,8 @@ import { shownAddress } from "@tenon/client/internal";
 import { isRecord, messageOf } from "@tenon/core";
 import { explainRefusal } from "./auth.ts";
 import type { Wire } from "./channel.ts";
-import { type Answer, parse } from "./http.ts";
+import type { Answer } from "./http.ts";
+import { parseJson } from "./json.ts";
 import { reach } from "./net.ts";
 import { isSse } from "./sse.ts";
 import { speaksTls } from "./tls.ts";
@@ -117,7 +118,7 @@ async function explainStatus(wire: Wire, answer: Answered): Promise<void> {
 function foreignId(text: string): string | undefined {
   const lines = text.split(/\r\n|\r|\n/).flatMap((line) => /^data: ?(.*)$/.exec(line)?.[1] ?? []);
   for (const one of [text, ...lines]) {
-    const value = parse(one);
+    const value = parseJson(one);
     const isAnswer = isRecord(value) && value.jsonrpc === "2.0" && ("result" in value || "error" in value);
     if (isAnswer && value.id !== undefined && value.id !== null) return JSON.stringify(value.id);
   }

@@ -2,6 +2,7 @@ import { isRecord } from "@tenon/core";
 import { LEGACY_REVISION, MODERN_REVISION } from "@tenon/core/internal";
 import { type Channel, initializeParams, type Reply, type Speech } from "./channel.ts";
 import { CODES } from "./codes.ts";
+import { textOf } from "./json.ts";
 import { Diagnosis, since, type Visit } from "./visit.ts";
 
 /** Revisions of the older era that clients of today still speak. */
@@ -42,12 +43,12 @@ export function checkContextRefusal(visit: Visit, reply: Reply, what: string): v
   const evidence = `${what}: ${reply.message} (${reply.code})`;
   if (reason === "missing_context_field") {
     visit.fail("context_missing_field", {
-      evidence: `field ${String(field)}; ${evidence}`,
-      fix: `send "${String(field)}" in the context of every request; check it with --context`,
+      evidence: `field ${textOf(field)}; ${evidence}`,
+      fix: `send "${textOf(field)}" in the context of every request; check it with --context`,
     });
   }
   if (reason === "invalid_context_value")
-    visit.fail("context_invalid", { evidence: `field ${String(field)}; ${evidence}` });
+    visit.fail("context_invalid", { evidence: `field ${textOf(field)}; ${evidence}` });
 }
 
 /** The versions in a discover result; undefined when it is none. */
