@@ -56,6 +56,7 @@ export type OptionChecks<Options> = { readonly [Name in keyof Required<Options>]
  * Refuses what is no object of options, and keys nobody reads, since a silent typing error costs days.
  * @param known the options there are; as a table, each value that is given is checked by what stands there
  * @param where how the object is called in the message, for example `"createServer(options)"`
+ * @param elsewhere words that people look for here, by how they are written where they belong
  * @throws ConfigError `invalid_option` for anything but an object, `unknown_option` naming the key and the nearest known one,
  *   and what a check of the table throws
  */
@@ -63,6 +64,7 @@ export function checkOptions(
   given: object,
   known: readonly string[] | Readonly<Record<string, OptionCheck>>,
   where: string,
+  elsewhere: Readonly<Record<string, string>> = {},
 ): void {
   const checks = Array.isArray(known) ? {} : (known as Readonly<Record<string, OptionCheck>>); // no list, so the table
   const names: readonly string[] = Array.isArray(known) ? known : Object.keys(known);
@@ -77,7 +79,7 @@ export function checkOptions(
       if (value !== undefined) checks[key]?.(value, `${where}.${key}`);
       continue;
     }
-    const near = didYouMean(key, names);
+    const near = Object.hasOwn(elsewhere, key) ? elsewhere[key] : didYouMean(key, names);
     const hint = near ? `did you mean "${near}"?` : `known options: ${names.join(", ")}`;
     throw new ConfigError(`${where} has no option "${key}"; ${hint}`, { code: "unknown_option", data: { key, near } });
   }

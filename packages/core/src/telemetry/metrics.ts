@@ -117,6 +117,14 @@ export function countCall({ side, server, tool = "unknown", outcome, began }: En
   record("tenon_tool_call_duration_seconds", (performance.now() - began) / 1_000, { server, tool, side });
 }
 
+/**
+ * Counts how a contract was, or was not, agreed on.
+ * @param result the way that was accepted, such as `0.4.2`; `refused`; on a client also `plain`, and `failed` where the server could not be asked
+ */
+export function countNegotiation(side: Side, result: string): void {
+  count("tenon_contract_negotiations_total", { result, side });
+}
+
 /** Counts a question to a person that was answered. */
 export function countAnswer(side: Side, mode: "form" | "url", action: "accept" | "decline" | "cancel"): void {
   count("tenon_elicitations_total", { mode, action, side });
