@@ -45,7 +45,12 @@ interface Failed {
 
 /** What a search for a replica has seen so far. */
 interface Search {
-  readonly order: readonly Replica[];
+  order: readonly Replica[];
+  /** All replicas when the order was made, and how often it was made anew because others are there. */
+  members: readonly Replica[];
+  renewals: number;
+  /** The place that has begun what the request belongs to, and may get it while it leaves. */
+  readonly begun: Server | undefined;
   readonly need: Need;
   /** Replicas of the order that are done with. */
   readonly visited: Set<Replica>;
@@ -228,16 +233,31 @@ export class ReplicaSet implements Endpoint {
     const { method, what, tool, elsewhere, mayRepeat, route, signal } = sent;
     if (this.#service?.isKnown !== true && "service" in this.config) await this.#watch().ready();
     const need: Need = { method, tool, careful: !elsewhere, lenient: how.lenient === true };
+    const members = this.#members.all;
     const found = how.order();
     const order = found instanceof Promise ? await found : found;
-    const search: Search = { order, need, visited: new Set(), failed: route.failed, failures: [] };
+    const search: Search = {
+      order,
+      members,
+      renewals: 0,
+      begun: sent.via.member,
+      need,
+      visited: new Set(),
+      failed: route.failed,
+      failures: [],
+    };
     let lostMs = 0;
     let ran = false;
     for (;;) {
       if (this.closed) throw closedError(this.name);
       if (signal.aborted) throw cancelled(this.name, what, signal.reason, ran);
       const replica = this.#next(search);
-      if (!replica) throw this.#given(sent, search, ran);
+      if (!replica) {
+        if (search.members === this.#members.all || search.renewals++ >= REPEATS) throw this.#given(sent, search, ran);
+        search.members = this.#members.all;
+        search.order = await how.order();
+        continue;
+      }
       search.visited.add(replica);
       let began = 0;
       let lacking = false;
@@ -289,11 +309,15 @@ export class ReplicaSet implements Endpoint {
   }
 
   /** The best replica that is not done with; earlier in the order wins among equals. */
-  #next({ order, need, visited, failed }: Search, below: number = Number.POSITIVE_INFINITY): Replica | undefined {
+  #next(
+    { order, begun, need, visited, failed }: Search,
+    below: number = Number.POSITIVE_INFINITY,
+  ): Replica | undefined {
     let best: Replica | undefined;
     let least = below;
     for (const replica of order) {
       if (visited.has(replica) || replica.refusal(need) !== undefined) continue;
+      if (replica.leaving && (replica.server !== begun || replica.server.closed)) continue;
       const suits = failed?.has(replica) ? SUITS.resting : replica.suits(need);
       if (suits === SUITS.well) return replica;
       if (suits < least) {
