@@ -28,7 +28,7 @@ async function clients({ repetitions, log }) {
  */
 async function watched({ repetitions, log }) {
   const plain = [await startHttp("tenon-http.mjs", [])];
-  const replicas = [await startHttp("tenon-http.mjs", ["--watched"]), await startHttp("tenon-http.mjs", ["--watched"])];
+  const replicas = [await startHttp("tenon-http.mjs", ["--watched=yes"]), await startHttp("tenon-http.mjs", ["--watched=yes"])];
   const lanes = {
     tenon: { client: "tenon-watched", servers: urlsOf(replicas), pids: replicas.map(({ pid }) => pid) },
     baseline: { client: "tenon", servers: urlsOf(plain), pids: plain.map(({ pid }) => pid) },

@@ -17,3 +17,11 @@ export function openTelemetryApi(): typeof OpenTelemetry | undefined {
   api = require("@opentelemetry/api") as typeof OpenTelemetry; // its own types
   return api;
 }
+
+/** The same where the program has registered a provider of traces: without one, what a span is made of would be made for nothing. */
+export function tracingApi(): typeof OpenTelemetry | undefined {
+  const registered: unknown = Reflect.get(globalThis, REGISTERED);
+  return typeof registered === "object" && registered !== null && "trace" in registered
+    ? openTelemetryApi()
+    : undefined;
+}

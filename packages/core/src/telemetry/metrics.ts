@@ -1,4 +1,4 @@
-import type { Attributes, Counter, Histogram, Meter, ObservableGauge, ObservableResult } from "@opentelemetry/api";
+import type { Attributes, Histogram, Meter, ObservableResult } from "@opentelemetry/api";
 import { openTelemetryApi } from "./api.ts";
 
 /** Everything Tenon measures, by the name it has in Prometheus. */
@@ -35,11 +35,11 @@ type Read = () => Iterable<GaugeValue> | Promise<Iterable<GaugeValue>>;
 
 interface Instruments {
   readonly meter: Meter;
-  readonly counters: Map<CounterName, Counter>;
   readonly histograms: Map<HistogramName, Histogram>;
-  readonly gauges: Map<GaugeName, ObservableGauge>;
 }
 
+/** What was counted, by its counter and attributes: it is told when metrics are collected, and costs a call next to nothing. */
+const counted = new Map<string, { readonly name: CounterName; readonly attributes: Attributes; value: number }>();
 const readers = new Map<Read, GaugeName>();
 /** The provider that instruments were made for: a program may register another one. */
 let provider: unknown;
@@ -76,25 +76,26 @@ function current(): Instruments | undefined {
   if (instruments && provider === now) return instruments;
   provider = now;
   const meter = now.getMeter("tenon");
-  instruments = { meter, counters: new Map(), histograms: new Map(), gauges: new Map() };
+  instruments = { meter, histograms: new Map() };
+  for (const name of Object.keys(COUNTERS) as CounterName[]) {
+    meter.createObservableCounter(name, { description: COUNTERS[name] }).addCallback((result) => {
+      for (const one of counted.values()) if (one.name === name) result.observe(one.value, one.attributes);
+    });
+  }
   for (const name of Object.keys(GAUGES) as GaugeName[]) {
-    const gauge = meter.createObservableGauge(name, { description: GAUGES[name] });
-    gauge.addCallback(observe(name));
-    instruments.gauges.set(name, gauge);
+    meter.createObservableGauge(name, { description: GAUGES[name] }).addCallback(observe(name));
   }
   return instruments;
 }
 
 /** Adds one to a counter, where the program has metrics. */
-export function count(name: CounterName, attributes: Attributes): void {
-  const now = current();
-  if (!now) return;
-  let counter = now.counters.get(name);
-  if (!counter) {
-    counter = now.meter.createCounter(name, { description: COUNTERS[name] });
-    now.counters.set(name, counter);
-  }
-  counter.add(1, attributes);
+export function count(name: CounterName, attributes: Readonly<Record<string, string>>): void {
+  if (!current()) return;
+  let key: string = name;
+  for (const attribute in attributes) key += `\0${attribute}\0${attributes[attribute]}`;
+  const known = counted.get(key);
+  if (known) known.value += 1;
+  else counted.set(key, { name, attributes, value: 1 });
 }
 
 /** Which side of a call counts it: a program may be both, and the same call is then seen twice. */

@@ -1,7 +1,7 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Attributes, Context, Link, Span } from "@opentelemetry/api";
 import { isRecord } from "../json.ts";
-import { openTelemetryApi } from "./api.ts";
+import { tracingApi } from "./api.ts";
 
 type Api = typeof OpenTelemetry;
 
@@ -91,7 +91,7 @@ function carrierOf(api: Api, span: Span): TraceCarrier | undefined {
 
 /** The trace of what runs now, for whoever carries it on. Undefined where there is none. */
 export function currentTrace(): TraceCarrier | undefined {
-  const api = openTelemetryApi();
+  const api = tracingApi();
   const span = api?.trace.getActiveSpan();
   return api && span && carrierOf(api, span);
 }
@@ -103,12 +103,12 @@ export function sessionAttribute(id: string): string {
 
 /** Adds to the span of what runs now, where there is one: what only a part further in knows. */
 export function noteOnSpan(about: () => Attributes): void {
-  openTelemetryApi()?.trace.getActiveSpan()?.setAttributes(about());
+  tracingApi()?.trace.getActiveSpan()?.setAttributes(about());
 }
 
 /** The id of the trace of what runs now, else of the one that `meta` carries. For log lines and audit entries. */
 export function traceIdOf(meta: Meta): string | undefined {
-  const active = openTelemetryApi()?.trace.getActiveSpan()?.spanContext().traceId;
+  const active = tracingApi()?.trace.getActiveSpan()?.spanContext().traceId;
   if (active !== undefined && !/^0+$/.test(active)) return active;
   return meta?.traceparent === undefined ? undefined : carriedTrace(meta)?.traceparent.slice(3, 35);
 }
@@ -142,7 +142,7 @@ function parentOf(
  * @param run gets the span; undefined where there is none
  */
 export function inSpan<T>(about: () => SpanAbout, run: (span: OpenSpan | undefined) => Promise<T>): Promise<T> {
-  const api = openTelemetryApi();
+  const api = tracingApi();
   return api ? spanned(api, about(), run) : run(undefined);
 }
 
