@@ -386,31 +386,6 @@ describe("a replica that fails too often", () => {
     expect(client.servers()[0]?.breaker).toBe("open");
   });
 
-  it("names no time while one call tries it, and retry waits as it always does", async () => {
-    const a = await replica("a");
-    const client = connect(
-      { kb: { replicas: [a.url], breaker: { failures: 0, openMs: 50 } } },
-      { interceptors: [retry({ maxAttempts: 5, initialDelayMs: 100 })] },
-    );
-    await client.listTools();
-    a.behave(fails);
-    await expect(said(client, "spend", "x")).rejects.toMatchObject({ code: "http_error" });
-    await new Promise((resolve) => setTimeout(resolve, 60));
-    const ends: (() => void)[] = [];
-    a.behave(async (_, reply) => {
-      await new Promise<void>((resolve) => ends.push(resolve));
-      reply.result({ content: [{ type: "text", text: "well" }] });
-    });
-    const trial = said(client, "spend", "x");
-    await expect.poll(() => ends.length).toBe(1);
-    const other = said(client, "look", "y");
-    const plain = connect({ kb: { replicas: [a.url] } }); // its own breaker
-    expect(await Promise.race([other, plain.listTools().then(() => "waits")])).toBe("waits");
-    a.behave(undefined);
-    for (const end of ends) end();
-    expect(await Promise.all([trial, other])).toEqual(["well", "a saw y"]);
-  });
-
   it("is none for refused credentials and for tools that fail, however often", async () => {
     const a = await replica("a");
     const client = connect({ kb: { url: a.url, breaker } });

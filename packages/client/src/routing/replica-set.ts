@@ -19,8 +19,10 @@ import { type Service, watchService } from "./service.ts";
 
 /** How often one request may be repeated at other replicas, unless a layer decides about it. */
 const REPEATS = 3;
-/** Milliseconds a first request waits for the registry, where the server does not say how long connecting may take. */
-const REGISTRY_MS = 5_000;
+/** Milliseconds that connecting may take, and a first request waits for the registry, where the server does not say. */
+const CONNECT_MS = 5_000;
+/** One request looks for a replica that can be reached for so many times as long as one connection may take. */
+const LOOKS = 3;
 /** Stands in the place of an error where a replica was not even asked. */
 const NOT_ASKED = "not_asked";
 const GAUGE = { closed: 0, "half-open": 1, open: 2 } as const satisfies Record<BreakerState, number>;
@@ -246,6 +248,7 @@ export class ReplicaSet implements Endpoint {
       failed: route.failed,
       failures: [],
     };
+    let lookingMs = LOOKS * (this.config.connectTimeoutMs ?? CONNECT_MS);
     let lostMs = 0;
     let ran = false;
     for (;;) {
@@ -259,6 +262,7 @@ export class ReplicaSet implements Endpoint {
         continue;
       }
       search.visited.add(replica);
+      const started = Date.now();
       let began = 0;
       let lacking = false;
       const use = (connection: Connection) => {
@@ -295,6 +299,9 @@ export class ReplicaSet implements Endpoint {
           lostMs += began === 0 ? 0 : Date.now() - began;
           if (this.#next(search) === undefined || !mayRepeat()) throw this.#given(sent, search, ran);
         }
+        // many that are silent would take many times as long as one
+        if (began === 0) lookingMs -= Date.now() - started;
+        if (lookingMs <= 0) throw this.#given(sent, search, ran);
       }
     }
   }
@@ -404,7 +411,7 @@ export class ReplicaSet implements Endpoint {
     const { registry } = this.#options;
     const { config } = this;
     if (!registry || !("service" in config)) throw new Error(`server "${this.name}" has no service`); // its caller looked
-    const { service, origins, auth, connectTimeoutMs: waitMs = REGISTRY_MS } = config;
+    const { service, origins, auth, connectTimeoutMs: waitMs = CONNECT_MS } = config;
     this.#service = watchService({
       server: this.name,
       service,
