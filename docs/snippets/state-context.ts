@@ -7,8 +7,10 @@ import { createAgent } from "langchain";
 const got: unknown[] = [];
 const orders = createServer({ name: "orders", version: "1.0.0", logSink: () => undefined });
 orders.tool("look", {}, () => "looked");
+orders.resource("order://rules", {}, () => "thirty days");
 orders.use((request, next) => {
-  if (request.method === "tools/call") got.push(request.meta["dev.tenon/context"]);
+  if (request.method === "tools/call" || request.method === "resources/read")
+    got.push(request.meta["dev.tenon/context"]);
   return next();
 });
 const { url } = await orders.listen({ port: 0 });
@@ -57,20 +59,27 @@ const contextSchema = z.object({ userId: z.string() });
 
 // #region node
 import { StateGraph } from "@langchain/langgraph";
+import { toolCaller } from "@tenon/agent";
 
-const [look] = await mcpTools(client, { toolErrors: "throw" });
-const State = new StateSchema({ order_id: z.string(), found: z.string().optional() });
+const call = await toolCaller(client); // its tools for nodes
+const State = new StateSchema({ order_id: z.string(), found: z.unknown().optional(), rules: z.string().optional() });
 const graph = new StateGraph(State, contextSchema)
-  .addNode("look_up", async (_state, config) => {
-    const message = await look?.invoke({ type: "tool_call", id: "look_up", name: look.name, args: {} }, config);
-    return { found: message.text };
+  .addNode("look_up", async (_state, config) => ({ found: await call("mcp_order_look", {}, config) }))
+  .addNode("read", async (state, config) => {
+    const runtime = { threadId: config.executionInfo?.threadId, context: config.context };
+    const meta = context.meta(state, runtime);
+    const [rules] = await client.readResources("order", ["order://rules"], { meta, runtime });
+    return { rules: rules?.asString() };
   })
   .addEdge("__start__", "look_up")
+  .addEdge("look_up", "read")
   .compile({ checkpointer: saver });
 // #endregion
 const own = await graph.invoke({ order_id: "8" }, { configurable: { thread_id: "u" }, context: { userId: "bob" } });
-assert.equal(own.found, "looked");
-assert.deepEqual({ ...(got[1] as object), trace_id: "" }, { user_id: "bob", order_id: "8", trace_id: "" });
+assert.deepEqual([own.found, own.rules], ["looked", "thirty days"]);
+const [called, read] = got.slice(1).map((one) => ({ ...(one as object), trace_id: "" }));
+assert.deepEqual(called, { user_id: "bob", order_id: "8", trace_id: "" });
+assert.deepEqual(read, called);
 
 // #region own
 const made = context.of(

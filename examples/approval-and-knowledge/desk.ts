@@ -21,12 +21,11 @@ export type Desk = Awaited<ReturnType<typeof openDesk>>;
 
 /** Opens the desk. What it was at in an earlier process, it goes on with. */
 export async function openDesk({ folder, registry, servers }: DeskOptions) {
-  const context = stateContext(caller); // its fields are the state's fields of the same name
+  // who asks is in the state; the session is the conversation
+  const context = stateContext(caller, { fields: { session_id: (_state, _run, threadId) => threadId } });
   const client = createClient({
     servers,
     registry,
-    // all of a conversation goes to one replica, tools and resources alike
-    routing: { key: ({ context }) => (typeof context?.session_id === "string" ? context.session_id : undefined) },
     elicitation: "interrupt",
     interceptors: [contextMeta(context, { servers: Object.keys(servers) })],
   });
@@ -39,7 +38,7 @@ export async function openDesk({ folder, registry, servers }: DeskOptions) {
     checkpointer,
     /** Asks a service question in a conversation; ends with the reply, or where a person is asked. */
     ask: (id: string, state: { user_id?: string; question: string; amount?: number }) =>
-      invokeAgent(graph, { session_id: id, ...state }, thread(id)),
+      invokeAgent(graph, state, thread(id)),
     /** What a conversation waits for. */
     waiting: async (id: string) => {
       const [question] = await openQuestions(graph, id);

@@ -1,7 +1,6 @@
 /** The service desk's graph, with nodes of its own: `look_up` → `approve` where much money is at stake → `reply`. */
-import type { ToolMessage } from "@langchain/core/messages";
 import { type BaseCheckpointSaver, type LangGraphRunnableConfig, StateGraph, StateSchema } from "@langchain/langgraph";
-import { type AgentClient, type McpArtifact, mcpTools, type StateContext } from "@tenon/agent";
+import { type AgentClient, type StateContext, toolCaller } from "@tenon/agent";
 import { z } from "zod";
 import { say } from "../lib/locale.ts";
 
@@ -16,7 +15,6 @@ const decided = z.object({ decision: z.enum(["approved", "rejected", "unanswered
 
 const State = new StateSchema({
   user_id: z.string().optional(), // the contract of both servers wants it: a state without it does not get far
-  session_id: z.string(),
   question: z.string(),
   amount: z.number().default(0),
   found: found.optional(),
@@ -28,20 +26,13 @@ type Desk = typeof State.State;
 
 /** The graph; its nodes call what the client knows, and tell it who asks in the context's fields. */
 export async function openGraph(client: AgentClient, context: StateContext, checkpointer: BaseCheckpointSaver) {
-  const tools = new Map((await mcpTools(client, { toolErrors: "throw" })).map((tool) => [tool.name, tool]));
+  const call = await toolCaller(client);
 
-  /** Calls a tool from a node. The call has an id, as a model's has: by it a question is found again. */
-  async function call(name: string, args: object, config: LangGraphRunnableConfig): Promise<unknown> {
-    const tool = tools.get(name);
-    if (!tool) throw new Error(`There is no tool ${name}; there are ${[...tools.keys()].join(", ") || "none"}`);
-    const message: ToolMessage = await tool.invoke({ type: "tool_call", id: name, name, args: { ...args } }, config);
-    return (message.artifact as McpArtifact).structured; // what mcpTools puts there
-  }
-
-  /** Reads a whole article. A resource is read without a tool, so the context is given by hand. */
-  async function read(name: string, state: Desk, config: LangGraphRunnableConfig): Promise<string> {
-    const meta = { "dev.tenon/context": context.of(state, { threadId: config.configurable?.thread_id }) };
-    const [article] = await client.readResources("kb", [`kb://articles/${name}`], { meta });
+  /** Reads a whole article. No tool is called, so the context and the thread are given by hand. */
+  async function read(name: string, state: Desk, { executionInfo }: LangGraphRunnableConfig): Promise<string> {
+    const runtime = { threadId: executionInfo?.threadId };
+    const options = { meta: context.meta(state, runtime), runtime }; // of the same replica as the search
+    const [article] = await client.readResources("kb", [`kb://articles/${name}`], options);
     return article?.asString() ?? "";
   }
 

@@ -81,6 +81,7 @@ export {
   streamRun,
 } from "./thread/stream.ts";
 export { type StreamInteractiveOptions, streamInteractive } from "./thread/stream-interactive.ts";
+export { type ToolCaller, toolCaller } from "./tool/caller.ts";
 export { McpTool, type McpToolMetadata } from "./tool/mcp-tool.ts";
 export { type McpArtifact, toolMessageOf } from "./tool/messages.ts";
 export { type McpMiddlewareOptions, mcpMiddleware } from "./tool/middleware.ts";

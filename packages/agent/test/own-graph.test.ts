@@ -1,6 +1,15 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { Command, MemorySaver, MessagesAnnotation, StateGraph, StateSchema } from "@langchain/langgraph";
+import {
+  Command,
+  type LangGraphRunnableConfig,
+  MemorySaver,
+  MessagesAnnotation,
+  StateGraph,
+  StateSchema,
+} from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
+import { createClient } from "@tenon/client";
+import { createServer } from "@tenon/server";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import {
@@ -12,6 +21,7 @@ import {
   resumeValue,
   runInteractive,
   streamRun,
+  toolCaller,
 } from "../src/index.ts";
 import { type ScriptedClient, type ScriptedTool, scriptedClient, yesNo } from "./scripted-client.ts";
 
@@ -131,5 +141,96 @@ describe("in a graph of one's own", () => {
       { configurable: { thread_id: "t" } },
     );
     expect(result.messages.map((message) => message.text)).toEqual(["go", "", "Done.", "later"]);
+  });
+});
+
+describe("a node that calls tools by itself", () => {
+  const price: ScriptedTool = { run: ({ args }) => ({ text: `${args.of} costs 3`, structured: { price: 3 } }) };
+  const plain: ScriptedTool = { run: () => ({ text: "done" }) };
+  const broken: ScriptedTool = { run: () => ({ text: "out of order", isError: true }) };
+  const State = new StateSchema({ of: z.string(), found: z.unknown().optional() });
+  const thread = { configurable: { thread_id: "t" } };
+
+  /** A graph of one node. */
+  function oneNode(work: (state: { of: string }, config: LangGraphRunnableConfig) => Promise<unknown>) {
+    return new StateGraph(State)
+      .addNode("work", async (state, config) => ({ found: await work(state, config) }))
+      .addEdge("__start__", "work")
+      .compile({ checkpointer: new MemorySaver() });
+  }
+
+  it("gets the structured value, or the text where there is none", async () => {
+    const call = await toolCaller(scriptedClient({ price, plain }));
+    const graph = oneNode(async ({ of }, config) => [
+      await call("mcp_shop_price", { of }, config),
+      await call("mcp_shop_plain", {}, config),
+    ]);
+    expect((await invokeAgent(graph, { of: "tea" }, thread)).found).toEqual([{ price: 3 }, "done"]);
+  });
+
+  it("has its questions answered in the order they were asked, also two of one tool", async () => {
+    const client = scriptedClient({ pay });
+    const call = await toolCaller(client);
+    const graph = oneNode(async (_, config) => [
+      await call("mcp_shop_pay", { to: "bob" }, config),
+      await call("mcp_shop_pay", { to: "eve" }, config),
+    ]);
+    await invokeAgent(graph, { of: "tea" }, thread);
+    let result: { found?: unknown } = {};
+    for (const who of ["bob", "eve"]) {
+      const [question] = await openQuestions(graph, "t");
+      expect(question).toMatchObject({ questions: { confirm: { message: `Pay ${who}?` } } });
+      const resume = { [question!.id]: resumeValue(question!, yes) };
+      result = await invokeAgent(graph, new Command({ resume }), thread);
+    }
+    expect(result.found).toEqual(["paid bob", "paid eve"]);
+    expect(client.sent).toHaveLength(4);
+  });
+
+  it("gets a typed error for a failure, a name that there is not, and a Command", async () => {
+    const send: AgentInterceptor = (request, next) =>
+      request.name === "plain" ? Promise.resolve(new Command({ goto: "x" })) : next(request);
+    const call = await toolCaller(scriptedClient({ plain, broken }, { interceptors: [send] }));
+    const failing = (name: string) => oneNode((_, config) => call(name, {}, config)).invoke({ of: "x" }, thread);
+    await expect(failing("mcp_shop_broken")).rejects.toMatchObject({ name: "ExecutionError", message: "out of order" });
+    await expect(failing("mcp_shop_brokn")).rejects.toThrow('did you mean "mcp_shop_broken"?');
+    await expect(failing("mcp_shop_plain")).rejects.toMatchObject({ code: "command_outcome" });
+  });
+
+  it("is told what to do when it calls a tool that asks without an id", async () => {
+    await using server = createServer({ name: "desk", version: "1.0.0", logSink: () => {} });
+    server.tool("sure", {}, async (_, ctx) => (await ctx.elicit("Sure?", z.boolean())).action);
+    const { url } = await server.listen({ port: 0 });
+    await using client = createClient({ servers: { desk: { url } }, elicitation: "interrupt" });
+    const [tool] = await mcpTools(client, { toolErrors: "throw" });
+    const graph = oneNode((_, config) => tool!.invoke({}, config));
+    await expect(invokeAgent(graph, { of: "x" }, thread)).rejects.toMatchObject({
+      code: "no_answerer",
+      message: expect.stringContaining(
+        "since it has no id. In a node of a graph with a checkpointer call it with toolCaller",
+      ),
+    });
+    const call = await toolCaller(client);
+    const unsaved = new StateGraph(State)
+      .addNode("work", async (_, config) => ({ found: await call("mcp_desk_sure", {}, config) }))
+      .addEdge("__start__", "work")
+      .compile();
+    await expect(unsaved.invoke({ of: "x" })).rejects.toMatchObject({ code: "no_checkpointer" });
+  });
+
+  it("and fails is named to new input, with what to do", async () => {
+    const call = await toolCaller(scriptedClient({ price }));
+    const graph = oneNode(async ({ of }, config) => {
+      if (of === "") throw new Error("of what?");
+      return call("mcp_shop_price", { of }, config);
+    });
+    await expect(invokeAgent(graph, { of: "" }, thread)).rejects.toThrow("of what?");
+    await expect(invokeAgent(graph, { of: "tea" }, thread)).rejects.toMatchObject({
+      code: "thread_waits",
+      message: expect.stringMatching(/where work failed \(of what\?\).*updateState.*null as the input/),
+      data: { next: ["work"], failed: ["work"] },
+    });
+    await graph.updateState(thread, { of: "tea" });
+    expect((await invokeAgent(graph, null, thread)).found).toEqual({ price: 3 });
   });
 });

@@ -189,8 +189,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const { driver } = options;
     const follow = { ...this.#options.task, ...options.task };
     const own = { tools: entry.tools, gate: this.#gate, driver, given: args, follow, starts };
-    const route = { threadId: options.runtime?.threadId };
-    const context = { ...this.#context(entry, options), ...own, route };
+    const context = { ...this.#context(entry, options), ...own };
     // a runtime has optional parts only; who narrows it passes one
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
@@ -270,7 +269,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   async readResources(
     server: string,
     uris?: readonly string[],
-    options: ReadOptions = {},
+    options: ReadOptions<Runtime> = {},
   ): Promise<readonly ResourceBlob[]> {
     checkReadOptions(options, "readResources");
     checkUris(uris);
@@ -286,7 +285,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     server: string,
     name: string,
     args: Record<string, string> = {},
-    options: ReadOptions = {},
+    options: ReadOptions<Runtime> = {},
   ): Promise<readonly PromptMessage[]> {
     checkReadOptions(options, "getPrompt");
     checkName("getPrompt", name);
@@ -294,7 +293,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     return getPromptOf(this.#context(this.#entry(server), options), name, args, options, this.#abort.signal);
   }
 
-  async getContext(server: string, sessionId: string, options: ReadOptions = {}): Promise<SessionContext> {
+  async getContext(server: string, sessionId: string, options: ReadOptions<Runtime> = {}): Promise<SessionContext> {
     checkReadOptions(options, "getContext");
     checkSessionId(sessionId);
     return contextOf(this.#context(this.#entry(server), options), sessionId, options, this.#abort.signal);
@@ -323,12 +322,10 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
   }
 
   /** What one request needs of this client. */
-  #context(
-    { server }: Entry,
-    options: ReadOptions & { readonly callId?: string; readonly runtime?: Runtime },
-  ): WireContext {
+  #context({ server }: Entry, options: ReadOptions<Runtime> & { readonly callId?: string }): WireContext {
     return {
       server,
+      route: { threadId: options.runtime?.threadId },
       emit: this.#emit,
       events: this.#events,
       elicitation: this.#options.elicitation,

@@ -275,6 +275,7 @@ const READ_OPTIONS: OptionChecks<ReadOptions> = {
   totalTimeoutMs: milliseconds,
   headers: anything,
   meta: anything,
+  runtime: anything,
   onProgress: anything,
   onLog: anything,
   maxResultBytes: positive("bytes"),
@@ -288,13 +289,12 @@ const callId: OptionCheck = (value, where) => {
 const CALL_OPTIONS: OptionChecks<CallOptions> = {
   ...READ_OPTIONS,
   callId,
-  runtime: anything,
   driver: anything,
   task: checkFollow,
 };
 const { task: _follow, driver: _driver, ...START_OPTIONS } = CALL_OPTIONS;
 const RESUME_OPTIONS: OptionChecks<ResumeOptions> = { ...CALL_OPTIONS, tool: text };
-const { onProgress: _onProgress, onLog: _onLog, ...PLAIN_OPTIONS } = READ_OPTIONS;
+const { onProgress: _onProgress, onLog: _onLog, runtime: _runtime, ...PLAIN_OPTIONS } = READ_OPTIONS;
 const TASK_OPTIONS: OptionChecks<TaskRequestOptions> = { ...PLAIN_OPTIONS, tool: text };
 
 /** Refuses a name that is no text. @throws ConfigError `invalid_option` */

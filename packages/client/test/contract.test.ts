@@ -8,7 +8,7 @@ import {
   writeContractKeys,
 } from "@tenon/core/contract";
 import { describe, expect, it } from "vitest";
-import type { ClientEvents, ContractEvent, ServerContract } from "../src/index.ts";
+import type { ClientEvents, ContractEvent, ServerContract, ToolRuntime } from "../src/index.ts";
 import { closeAfterEach, connect, STUBS, type StubBehavior, start, stubHttp } from "./stub/index.ts";
 
 closeAfterEach();
@@ -95,15 +95,43 @@ describe.each(STUBS)("a server with a contract (%s)", (_, stub) => {
     },
   );
 
+  it("is told the thread of what is read as well, where the context is made from it", async () => {
+    const capabilities = ["resources.read", "prompts.get"];
+    const on = {
+      "resources/read": () => ({ contents: [{ uri: "a://b", text: "read" }] }),
+      "prompts/get": () => ({ messages: [] }),
+    };
+    const announced = announcing(() => ({ ...declaration, capabilities }), {
+      capabilities: { resources: {}, prompts: {} },
+      on,
+    });
+    const server = await start(stub(announced));
+    const context = ({ threadId }: ToolRuntime) => ({ user_id: "ann", session_id: threadId });
+    const client = connect({ s: { ...server.config, contract: { context } } });
+    const options = { runtime: { threadId: "t1" } };
+    await client.readResources("s", ["a://b"], options);
+    await client.getPrompt("s", "greet", {}, options);
+    const told = server.requests.filter(({ method }) => Object.hasOwn(on, method));
+    expect(told.map(({ params }) => asked(params)[EXTENSION])).toEqual([
+      { user_id: "ann", session_id: "t1" },
+      { user_id: "ann", session_id: "t1" },
+    ]);
+  });
+
   it("is never sent a call whose context lacks a field or has a wrong one", async () => {
     const server = await start(stub(announcing(() => declaration)));
     const client = connect({ s: server.config });
     await expect(client.callTool("s", "t")).rejects.toMatchObject({
       name: "ContractError",
       code: "missing_context_field",
+      message:
+        'The contract of server "s" is not met: no context was sent along, and user_id is required: give `contract.context` of ' +
+        "the server, or `meta` of the call",
       maybeExecuted: false,
       data: { field: "user_id" },
     });
+    const empty = client.callTool("s", "t", {}, { meta: { [EXTENSION]: { amount: 5 } } });
+    await expect(empty).rejects.toThrow(/the context has no user_id$/);
     const meta = { [EXTENSION]: { user_id: "ann", amount: "5" } };
     await expect(client.callTool("s", "t", {}, { meta })).rejects.toMatchObject({
       code: "invalid_context_value",

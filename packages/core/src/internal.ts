@@ -40,9 +40,9 @@ export {
 export { openTelemetryApi } from "./telemetry/api.ts";
 export { type ContentOf, checkTelemetry, contentOf } from "./telemetry/content.ts";
 export {
-  count,
   countAnswer,
   countCall,
+  countNegotiation,
   type GaugeValue,
   gauge,
   record,

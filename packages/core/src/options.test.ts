@@ -42,6 +42,10 @@ describe("a table of options", () => {
   it("names the option that was meant, out of the same table", () => {
     expect(check({ mod: "fast" })).toThrow('run(options) has no option "mod"; did you mean "mode"?');
   });
+  it("says where an option belongs that stands somewhere else", () => {
+    const elsewhere = () => checkOptions({ size: 1 }, ["mode"], "run(options)", { size: "limits.size" });
+    expect(elsewhere).toThrow('run(options) has no option "size"; did you mean "limits.size"?');
+  });
   it("does not take a name of every object for an option", () => {
     expect(check({ toString: 1 })).toThrow('has no option "toString"');
   });

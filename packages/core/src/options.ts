@@ -10,8 +10,18 @@ function editDistance(): typeof distance {
   return require("fastest-levenshtein").distance;
 }
 
+/** Whether two texts differ in nothing but two letters that stand side by side and changed places. */
+function isSwapped(given: string, word: string): boolean {
+  if (given.length !== word.length) return false;
+  const at = [...given].findIndex((letter, i) => letter !== word[i]);
+  return given === `${word.slice(0, at)}${word[at + 1] ?? ""}${word[at] ?? ""}${word.slice(at + 2)}`;
+}
+
+/** Letters from which on the beginning of a word stands for it: `timeout` for `timeoutMs`. */
+const MIN_BEGINNING = 4;
+
 /**
- * The known word closest to `given`, or undefined when none is close enough to be a typing error.
+ * The known word closest to `given`, or the only one that begins so, or undefined when none is close enough to be a typing error.
  * @param given what a program wrote, which need not be a text although its types say so
  */
 export function didYouMean(given: string, known: readonly string[]): string | undefined {
@@ -20,10 +30,13 @@ export function didYouMean(given: string, known: readonly string[]): string | un
   const editsBetween = editDistance();
   let best: { word: string; edits: number } | undefined;
   for (const word of known) {
-    const edits = editsBetween(given.toLowerCase(), word.toLowerCase());
+    const [ours, theirs] = [given.toLowerCase(), word.toLowerCase()];
+    const edits = isSwapped(ours, theirs) ? 1 : editsBetween(ours, theirs);
     if (edits <= limit && (best === undefined || edits < best.edits)) best = { word, edits };
   }
-  return best?.word;
+  if (best !== undefined || given.length < MIN_BEGINNING) return best?.word;
+  const [only, ...others] = known.filter((word) => word.toLowerCase().startsWith(given.toLowerCase()));
+  return others.length === 0 ? only : undefined;
 }
 
 /** What something is, for a message that must not show it since it may be secret: `"nothing"`, `"a list"`, `"a value of type string"`. */
@@ -43,6 +56,7 @@ export type OptionChecks<Options> = { readonly [Name in keyof Required<Options>]
  * Refuses what is no object of options, and keys nobody reads, since a silent typing error costs days.
  * @param known the options there are; as a table, each value that is given is checked by what stands there
  * @param where how the object is called in the message, for example `"createServer(options)"`
+ * @param elsewhere words that people look for here, by how they are written where they belong
  * @throws ConfigError `invalid_option` for anything but an object, `unknown_option` naming the key and the nearest known one,
  *   and what a check of the table throws
  */
@@ -50,6 +64,7 @@ export function checkOptions(
   given: object,
   known: readonly string[] | Readonly<Record<string, OptionCheck>>,
   where: string,
+  elsewhere: Readonly<Record<string, string>> = {},
 ): void {
   const checks = Array.isArray(known) ? {} : (known as Readonly<Record<string, OptionCheck>>); // no list, so the table
   const names: readonly string[] = Array.isArray(known) ? known : Object.keys(known);
@@ -64,7 +79,7 @@ export function checkOptions(
       if (value !== undefined) checks[key]?.(value, `${where}.${key}`);
       continue;
     }
-    const near = didYouMean(key, names);
+    const near = Object.hasOwn(elsewhere, key) ? elsewhere[key] : didYouMean(key, names);
     const hint = near ? `did you mean "${near}"?` : `known options: ${names.join(", ")}`;
     throw new ConfigError(`${where} has no option "${key}"; ${hint}`, { code: "unknown_option", data: { key, near } });
   }

@@ -79,6 +79,12 @@ describe.each(["modern", "legacy"] as const)("a contract on the %s era", (mode) 
     it("keeps the context from being changed", async () => {
       expect((await call("change", good)).structuredContent).toEqual({ context: good });
     });
+    it("says when a call brings no context at all", async () => {
+      await expect(call("who")).rejects.toThrow(
+        "The context does not meet this server's contract: no context was sent along, and user_id is required",
+      );
+      await expect(call("who", {})).rejects.toThrow("contract: the context has no user_id");
+    });
     it.each([
       ["nothing", undefined, "missing_context_field", "user_id"],
       ["an empty text", { ...good, user_id: "" }, "missing_context_field", "user_id"],
@@ -247,7 +253,7 @@ describe("the signature of what is announced", () => {
       await using wrong = desk({ contract: { schema: CONTEXT, keys: keys as never } });
       await expect(wrong.listen({ port: 0 })).rejects.toMatchObject({
         code: "contract_keys",
-        message: expect.stringContaining(message),
+        message: expect.stringMatching(new RegExp(`^createServer\\(\\{ contract \\}\\)\\.keys: .*${message}`)),
       });
     }
   });
@@ -291,7 +297,8 @@ describe("capabilities of a contract", () => {
 describe("a contract that no client would read", () => {
   it.each([
     ["a schema of 100 KiB", { schema: { type: "object", description: "x".repeat(100_000) } }],
-    ["a very long name", { schema: CONTEXT, serverId: "x".repeat(10_000) }],
+    ["a very long name", { schema: CONTEXT, serverId: "x".repeat(257) }],
+    ["no name", { schema: CONTEXT, serverId: "" }],
   ])("keeps the server from starting: %s", async (_, contract) => {
     await using large = desk({ contract });
     await expect(large.listen({ port: 0 })).rejects.toMatchObject({

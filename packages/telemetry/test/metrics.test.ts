@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createClient } from "@tenon/client";
-import { count } from "@tenon/core/internal";
+import { gauge } from "@tenon/core/internal";
 import { createServer } from "@tenon/server";
 import { openTelemetry } from "@tenon/telemetry";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,6 +15,7 @@ const parsePrometheus = createRequire(import.meta.url)("parse-prometheus-text-fo
 const stops: (() => unknown)[] = [];
 let scraped: string;
 let mcp: string;
+let adminUrl: string;
 
 function shop() {
   const server = createServer({ name: "shop", version: "1.0.0", logSink: () => undefined });
@@ -27,6 +28,46 @@ function shop() {
   return server;
 }
 
+/** A contract that is agreed on, one of which the server knows no such version, and what older clients do; each once. */
+async function negotiate(): Promise<void> {
+  const server = createServer({
+    name: "desk",
+    version: "1.0.0",
+    logSink: () => undefined,
+    contract: { schema: z.object({ user_id: z.string() }) },
+  });
+  stops.push(() => server.close());
+  server.tool("look", {}, () => "looked");
+  const { url } = await server.listen({ port: 0 });
+  const client = createClient({ servers: { desk: { url, contract: { context: { user_id: "ann" } } } } });
+  stops.push(() => client.close());
+  await client.listTools();
+  const post = (path: string, body: object, headers: object = {}) =>
+    fetch(`${url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...body }),
+    });
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "server/discover" };
+  const discover = (asked: object) =>
+    post("", { method: "server/discover", params: { _meta: { ..._meta, ...asked } } }, headers);
+  const without = { "dev.tenon/contract": "0.4.2", "dev.tenon/contract-without": ["expires_at"] };
+  const answers = [
+    await discover({}), // asks for no contract: no negotiation
+    await discover(without),
+    await discover({ "dev.tenon/contract": "9.9.9" }),
+    await post("/handshake", { method: "mcp.handshake", params: { protocol_version: "0.4.1" } }),
+    await post("/handshake", { method: "mcp.handshake", params: { protocol_version: "9.9.9" } }),
+  ];
+  const bodies = await Promise.all(answers.map(async (answer) => (await answer.json()) as { error?: object }));
+  expect(bodies.map(({ error }) => error !== undefined)).toEqual([false, false, true, false, true]);
+}
+
 /** Everything a server counts, once. */
 beforeAll(async () => {
   const telemetry = await openTelemetry({ serviceName: "shop" });
@@ -35,6 +76,7 @@ beforeAll(async () => {
   stops.push(() => server.close());
   mcp = (await server.listen({ port: 0 })).url;
   const admin = await server.admin({ port: 0, metrics: telemetry });
+  adminUrl = admin.url;
   const client = createClient({
     servers: {
       shop: { url: mcp, breaker: {} },
@@ -49,7 +91,7 @@ beforeAll(async () => {
   await client.callTool("shop", "sure");
   await client.callTool("shop", "report");
   await client.callTool("shop", "made-up-by-a-model").catch(() => undefined);
-  count("tenon_contract_negotiations_total", { result: "ok" });
+  await negotiate();
   await client.listTools("away");
   const short = createClient({ servers: { closed: { url: mcp, breaker: {} } } });
   await short.close();
@@ -134,8 +176,14 @@ describe("the numbers at /metrics", () => {
     });
   });
 
-  it("call the label of a negotiation what dashboards that exist call it", () => {
-    expect(valuesOf("mcp_handshake_total")).toEqual({ "status=ok": 1 });
+  it("say how contracts were agreed on, on both sides, with the label that dashboards that exist have", () => {
+    expect(valuesOf("mcp_handshake_total")).toEqual({
+      "status=0.4.2,side=client": 1,
+      "status=0.4.2,side=server": 1,
+      "status=0.4.2 without expires_at,side=server": 1,
+      "status=0.4.1,side=server": 1,
+      "status=refused,side=server": 2,
+    });
   });
 
   it("tell about the process", () => {
@@ -161,6 +209,17 @@ describe("the numbers at /metrics", () => {
     expect(response.status).toBe(404);
     expect(await response.json()).toEqual({ error: expect.stringContaining("admin({ port, metrics: telemetry })") });
     await server.close();
+  });
+
+  it("come in time although many stores hang", async () => {
+    const hanging = Array.from({ length: 5 }, () => gauge("tenon_tasks", () => new Promise(() => undefined)));
+    stops.push(...hanging);
+    const began = performance.now();
+    const response = await fetch(`${adminUrl}/metrics`);
+    expect(response.status).toBe(200);
+    expect(performance.now() - began).toBeLessThan(4_000); // the wait for one of them is two seconds
+    for (const stop of hanging) stop();
+    expect(await response.text()).toContain("tenon_tool_calls_total");
   });
 
   it("that cannot be collected are 503, and the log says why", async () => {

@@ -118,6 +118,15 @@ describe("the context of a state", () => {
     expect(context.of({ user_id: "eve" }, { context: { userId: "ann" } })).toMatchObject({ user_id: "ann" });
   });
 
+  it("has the thread where a field is to come from it, also as what a read sends along", () => {
+    const contract = z.object({ user_id: z.string(), session_id: z.string() });
+    const context = stateContext(contract, { fields: { session_id: (_state, _run, threadId) => threadId } });
+    const made = context.of({ user_id: "ann" }, { threadId: "t" });
+    expect(made).toMatchObject({ user_id: "ann", session_id: "t" });
+    expect(context.meta({ user_id: "ann" }, { threadId: "t" })).toEqual({ "dev.tenon/context": made });
+    expect(() => context.meta({ user_id: "ann" })).toThrow("has no session_id");
+  });
+
   it.each([
     [{}, "missing_context_field", "has no user_id"],
     [{ user_id: "" }, "missing_context_field", "has no user_id"],

@@ -16,8 +16,16 @@ export interface ContextScope {
   readonly context?: unknown;
 }
 
-/** Where a field of the context comes from when it is not the state's field of that name. Undefined leaves it out. */
-export type ContextField = (state: Readonly<Record<string, unknown>>, context: unknown) => unknown;
+/**
+ * Where a field of the context comes from when it is not the state's field of that name. Undefined leaves it out.
+ * @param context the run's context
+ * @param threadId the conversation; undefined where there is none
+ */
+export type ContextField = (
+  state: Readonly<Record<string, unknown>>,
+  context: unknown,
+  threadId: string | undefined,
+) => unknown;
 
 /** Options of `stateContext`. */
 export interface StateContextOptions {
@@ -36,6 +44,12 @@ export interface StateContext {
    * @throws ContractError `code: "missing_context_field"`, `"invalid_context_value"` or `"context_too_large"`
    */
   of(state: unknown, scope?: ContextScope): JsonObject;
+  /**
+   * The same as the `meta` of a request: for resources and prompts, which `contextMeta` does not see.
+   * @throws ContractError as `of`
+   * @example await client.readResources("order", [uri], { meta: context.meta(state, { threadId }), runtime: { threadId } });
+   */
+  meta(state: unknown, scope?: ContextScope): Record<string, unknown>;
   /** Checks the context after every update of an agent's state. Put it first in the list of middleware. */
   readonly middleware: AgentMiddleware;
 }
@@ -100,7 +114,7 @@ export function stateContext(given: Schema | JsonObject, options: StateContextOp
     for (const field of declared) {
       if (field === TRACE) continue;
       const own = Object.hasOwn(values, field) ? values[field] : undefined;
-      const value = Object.hasOwn(fields, field) ? fields[field]?.(values, scope.context) : own;
+      const value = Object.hasOwn(fields, field) ? fields[field]?.(values, scope.context, scope.threadId) : own;
       // nothing where something is required is missing, not wrong
       if (value === undefined || (value === null && required.has(field))) continue;
       found.push([field, fitValue(schema, schemaFor(field), value, field)]);
@@ -120,6 +134,10 @@ export function stateContext(given: Schema | JsonObject, options: StateContextOp
     return context;
   }
 
+  const meta = (state: unknown, scope?: ContextScope): Record<string, unknown> => ({
+    [META.context]: of(state, scope),
+  });
+
   /** What a command is about to write: a value that can never be JSON must not reach a checkpoint. */
   function checkUpdate(command: Command): void {
     for (const [key, value] of Object.entries(updateOf(command))) {
@@ -137,6 +155,7 @@ export function stateContext(given: Schema | JsonObject, options: StateContextOp
   return {
     schema,
     of,
+    meta,
     middleware: createMiddleware({
       name: "TenonStateContext",
       // the model is the first step after the input and after tools; its task's input is the whole state
@@ -172,7 +191,8 @@ export interface ContextMetaOptions {
 
 /**
  * An interceptor that sends the context of the agent's state with every call, in `_meta` under `dev.tenon/context`. Put it
- * first, so that interceptors further in find it in `request.meta` (`contextOf`). Calls that no agent makes pass unchanged.
+ * first, so that interceptors further in find it in `request.meta` (`contextOf`). Calls that no agent makes pass unchanged; what is read
+ * takes it as `context.meta(state)`.
  *
  * @throws ContractError instead of the call, for a state the context cannot be made from; nothing is sent
  */
@@ -186,7 +206,7 @@ export function contextMeta(context: StateContext, options: ContextMetaOptions):
   return async (request, next) => {
     const { state, threadId, context: run } = request.runtime;
     if (state === undefined || !options.servers.includes(request.server)) return next(request);
-    return next(request.with({ meta: { [META.context]: context.of(state, { threadId, context: run }) } }));
+    return next(request.with({ meta: context.meta(state, { threadId, context: run }) }));
   };
 }
 

@@ -75,7 +75,10 @@ describe("state with a reducer", () => {
   it("and calls are protected from input that comes while a question is open", async () => {
     const agent = await startAgent("pay", new MemorySaver());
     await invokeAgent(agent, say("one"), config);
-    await expect(invokeAgent(agent, say("two"), config)).rejects.toMatchObject({ code: "thread_waits" });
+    await expect(invokeAgent(agent, say("two"), config)).rejects.toMatchObject({
+      code: "thread_waits",
+      message: expect.stringMatching(/a question is open.*openQuestions\(\)/),
+    });
     await expect(streamAgent(agent, say("two"), config)).rejects.toMatchObject({ code: "thread_waits" });
     expect(await openQuestions(agent, "t")).toHaveLength(1);
   });

@@ -1,5 +1,5 @@
 import { isCommand } from "@langchain/langgraph";
-import { ConfigError, isRecord } from "@tenon/core";
+import { ConfigError, cleanText, isRecord } from "@tenon/core";
 import { lacksCheckpointer } from "../question/open-questions.ts";
 import { rootOf } from "../tool/failures.ts";
 import { inRun, type TracedRun } from "./run-trace.ts";
@@ -16,11 +16,16 @@ export interface InvokableAgent {
     readonly tasks?: readonly {
       readonly name: string;
       readonly interrupts?: ReadonlyArray<{ readonly value?: unknown }>;
+      /** What the step threw, where it did: an error, or what is saved of one. */
+      readonly error?: unknown;
     }[];
   }>;
   /** The compiled graph inside what `createAgent` returns. */
   readonly graph?: unknown;
 }
+
+/** Characters of a failed step's own words. */
+const MAX_WORDS = 300;
 
 type Input<Agent extends InvokableAgent> = Parameters<Agent["invoke"]>[0];
 type Config<Agent extends InvokableAgent> = Parameters<Agent["invoke"]>[1];
@@ -40,6 +45,30 @@ export function runnerOf<Agent extends { readonly graph?: unknown }>(agent: Agen
   const started = isRecord(values) && Object.keys(values).length > 0;
   // createAgent's graph has the agent's own methods
   return started && agent.graph ? (agent.graph as Agent) : agent;
+}
+
+type Task = NonNullable<Awaited<ReturnType<InvokableAgent["getState"]>>["tasks"]>[number];
+
+/** New input to a thread that has stopped: why it did, and how it goes on. */
+function threadWaits(due: readonly string[], tasks: readonly Task[]): ConfigError {
+  const asks = tasks.some(({ interrupts = [] }) => interrupts.length > 0);
+  const failed = asks ? [] : tasks.filter(({ error }) => error !== undefined && error !== null);
+  const told = failed.map(({ name, error }) => {
+    const words = isRecord(error) && typeof error.message === "string" ? error.message : "";
+    return `${name} failed${words && ` (${cleanText(words).slice(0, MAX_WORDS)})`}`;
+  });
+  const message =
+    told.length > 0
+      ? `The thread has stopped where ${told.join(" and ")}. Where its state is the reason, correct that with ` +
+        "updateState(config, values); then continue with null as the input. New input would drop what is left of it."
+      : `The thread has stopped at ${due.join(", ")}: ${asks ? "a question is open" : "a run was cut, or stopped before this step"}. New ` +
+        "input would leave what is begun without its end, such as tool calls without an answer, which models refuse. " +
+        (asks ? "Answer what openQuestions() gives with a Command." : "Continue with null as the input.");
+  const names = failed.map(({ name }) => name);
+  return new ConfigError(message, {
+    code: "thread_waits",
+    data: { next: [...due], ...(names.length > 0 && { failed: names }) },
+  });
 }
 
 const UNSAVED = { values: {}, next: [], tasks: [] };
@@ -65,11 +94,7 @@ async function savedRunner<Agent extends InvokableAgent>(
   });
   const due = next.length > 0 ? next : tasks.map(({ name }) => name);
   if (due.length > 0 && input !== null && !isCommand(input)) {
-    throw new ConfigError(
-      `The thread has stopped at ${due.join(", ")}: a question is open, or a run was cut. New input would leave its tool calls ` +
-        "unanswered, which models refuse. Answer what openQuestions() gives with a Command, or continue with null as the input.",
-      { code: "thread_waits", data: { next: [...due] } },
-    );
+    throw threadWaits(due, tasks);
   }
   const goesOnFrom = input === null || isCommand(input) ? { tasks } : undefined;
   return { runner: runnerOf(agent, values), goesOnFrom };

@@ -103,6 +103,16 @@ function decidedAbout(state: unknown, toolCallId: string | undefined): Pick<Tool
   return { approval: { decision, ...(decidedBy !== undefined && { decidedBy }), askedAt, decidedAt } };
 }
 
+/** A question in a call without an id cannot wait for its answer: nothing would tell the call from others when the run goes on. */
+function unanswerable({ name, server }: CatalogTool, error: unknown): unknown {
+  if (!(error instanceof ConfigError) || error.code !== "no_answerer") return error;
+  return new ConfigError(
+    `Tool "${name}" of server "${server}" asks a question, and this call cannot wait for the answer, since it has no id. In a node of ` +
+      'a graph with a checkpointer call it with toolCaller(client), or with tool.invoke({ type: "tool_call", id, name, args }, config)',
+    { code: "no_answerer", server, maybeExecuted: true, data: error.data, cause: error },
+  );
+}
+
 async function callThrough<Context, State>(
   client: CallingClient<Context, State>,
   entry: CatalogTool,
@@ -176,7 +186,7 @@ async function callThrough<Context, State>(
     }
     return await answered(entry, id, config, outcome, settings);
   } catch (error) {
-    if (id === undefined) throw error;
+    if (id === undefined) throw client.elicitation === "interrupt" ? unanswerable(entry, error) : error;
     rethrowParked(config, id);
     if (signal?.aborted || isGraphBubbleUp(error)) throw error;
     return [failed(originOf(entry), id, config, error, settings.toolErrors), undefined];

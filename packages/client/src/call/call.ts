@@ -16,7 +16,7 @@ import type { EventSource } from "../types/events.ts";
 import type { FollowOptions } from "../types/tasks.ts";
 import { linkSource, repeatsOf, suspending } from "./marks.ts";
 import { asksForInput, checkResult, problemResult, toToolResult } from "./results.ts";
-import { answerByHandler, type Carried, untilFinal } from "./rounds.ts";
+import { answerByHandler, type Carried, NO_DRIVER, untilFinal } from "./rounds.ts";
 import { limitOf, sendRequest, type WireContext, type WireRequest } from "./wire.ts";
 
 /** JSON-RPC code of the revision: the headers do not repeat the parameters the server declares for them. */
@@ -172,8 +172,7 @@ async function begin(context: CallContext, request: ToolCallRequest, state: Call
     answer: async (questions, round) => {
       for (const question of Object.values(questions)) context.emit(context.events.onElicitation, question, source);
       if (answer) return checkAnswers(server.name, questions, await suspending(answer(questions, legOf(round))));
-      const suspends = "this call brought no driver";
-      return answerByHandler(elicitation, questions, { what, source, signal, suspends });
+      return answerByHandler(elicitation, questions, { what, source, signal, suspends: NO_DRIVER });
     },
   });
 }

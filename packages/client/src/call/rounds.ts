@@ -91,6 +91,10 @@ export async function untilFinal<Final>(
   );
 }
 
+/** Why a call cannot be suspended, in the words of `no_answerer`. */
+export const NO_DRIVER =
+  "this call brought no driver. Let an agent make it, give it a driver, or give createClient an elicitation handler";
+
 /**
  * Has the client's handler answer the questions of one round.
  * @param suspends what can be suspended when `elicitation` is `"interrupt"`, for the error's words

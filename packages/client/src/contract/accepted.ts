@@ -91,14 +91,16 @@ export function acceptContract(
         );
       }
       const fault = given.length > 0 ? contextFault(schema, given[0]) : undefined;
-      if (fault) throw contextError(fault, server);
+      if (!fault) return;
+      const hint = given[0] === undefined ? `: give \`contract.context\` of the server, or \`meta\` of the call` : "";
+      throw contextError({ ...fault, problem: fault.problem + hint }, server);
     },
   });
 }
 
-/** What a request carries as context: what the configuration says, and over it what the request brought. */
+/** What a request carries as context: what the configuration says, and over it what the request brought. Undefined: neither. */
 function mergedContext(configured: Readonly<Record<string, unknown>> | undefined, brought: unknown): unknown {
-  if (brought === undefined) return configured ?? {};
+  if (brought === undefined) return configured;
   return isRecord(brought) && configured ? { ...configured, ...brought } : brought;
 }
 
@@ -130,7 +132,7 @@ export function metaUnder(
   }
   const context = mergedContext(configured, meta[META.context]);
   contract.admit(method, context);
-  return { ...meta, [META.context]: context };
+  return { ...meta, [META.context]: context ?? {} };
 }
 
 /** The fields that a server's configuration gives for a call. @throws ContractError `context_failed` where its function fails */

@@ -1,6 +1,6 @@
 import { type DiscoverResult, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { isRecord, META, messageOf, TenonError } from "@tenon/core";
-import { count } from "@tenon/core/internal";
+import { countNegotiation } from "@tenon/core/internal";
 import type { Connection, ConnectionHooks } from "../connection/connection.ts";
 import { ANY_RESULT } from "../connection/exchange.ts";
 import { causes, refusalCode } from "../connection/failure.ts";
@@ -66,7 +66,7 @@ async function putInForce(
 const telling =
   ({ onContract }: ConnectionHooks): Ladder<unknown>["tell"] =>
   (event, result) => {
-    count("tenon_contract_negotiations_total", { result });
+    countNegotiation("client", result);
     onContract?.(event);
   };
 

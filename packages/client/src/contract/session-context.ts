@@ -24,7 +24,7 @@ export async function contextOf(
   const { name } = server;
   const signal = options.signal ? AbortSignal.any([options.signal, stop]) : stop;
   const answer = await sendRequest(
-    { ...context, route: { sessionId } },
+    { ...context, route: { ...context.route, sessionId } },
     {
       method: "contexts/get",
       what: "contexts/get",

@@ -2,7 +2,7 @@ import type { CallToolResult, InputRequiredResult } from "@modelcontextprotocol/
 import { ConnectionError, deserializeError, isRecord, ProtocolError, serializeError, TenonError } from "@tenon/core";
 import { isSuspension, noteAsked, suspending } from "../call/marks.ts";
 import { asksForInput, checkResult } from "../call/results.ts";
-import { answerByHandler } from "../call/rounds.ts";
+import { answerByHandler, NO_DRIVER } from "../call/rounds.ts";
 import { cancelled } from "../connection/deadline.ts";
 import { backoff, bounded, sleep } from "../connection/time.ts";
 import { checkAnswers, parseQuestions } from "../question/questions.ts";
@@ -168,7 +168,7 @@ class Follower {
         answerByHandler(
           context.elicitation,
           { [key]: question },
-          { what: this.#what, source, signal, suspends: "this call brought no driver" },
+          { what: this.#what, source, signal, suspends: NO_DRIVER },
         ),
       );
       // answered elsewhere, or over: what else is open may have changed too

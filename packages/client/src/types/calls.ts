@@ -157,7 +157,7 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
    * id it had, so that its audit entries are found together; the agent does. Default: an id no other call has.
    */
   callId?: string;
-  /** What interceptors see as `request.runtime`. */
+  /** Who asks, in which thread, with which state. Interceptors see it as `request.runtime`, `contract.context` gets it, and the thread finds the replica. */
   runtime?: Runtime;
   /** Progress of this call only, besides `events.onProgress`. */
   onProgress?: ClientEvents["onProgress"];
@@ -172,4 +172,7 @@ export interface CallOptions<Runtime extends ToolRuntime = ToolRuntime> {
 }
 
 /** Options of one reading of a resource or one rendering of a prompt. */
-export type ReadOptions = Omit<CallOptions, "driver" | "runtime" | "callId" | "task">;
+export type ReadOptions<Runtime extends ToolRuntime = ToolRuntime> = Omit<
+  CallOptions<Runtime>,
+  "driver" | "callId" | "task"
+>;

@@ -103,19 +103,23 @@ export interface Client<Runtime extends ToolRuntime = ToolRuntime, Extra = never
   /** Long work by its id: started here, followed here or elsewhere. */
   readonly tasks: ClientTasks<Runtime, Extra>;
   /** Reads the given resources, or all listed ones when `uris` is left out. */
-  readResources(server: string, uris?: readonly string[], options?: ReadOptions): Promise<readonly ResourceBlob[]>;
+  readResources(
+    server: string,
+    uris?: readonly string[],
+    options?: ReadOptions<Runtime>,
+  ): Promise<readonly ResourceBlob[]>;
   /** The messages of a prompt. */
   getPrompt(
     server: string,
     name: string,
     args?: Record<string, string>,
-    options?: ReadOptions,
+    options?: ReadOptions<Runtime>,
   ): Promise<readonly PromptMessage[]>;
   /**
    * The last context that a server accepted in a session (`contexts/get`), where its contract declares `contexts.get`.
    * @throws ContractError `undeclared_capability`, `no_contract`; ProtocolError `rpc_error` for a session it does not know
    */
-  getContext(server: string, sessionId: string, options?: ReadOptions): Promise<SessionContext>;
+  getContext(server: string, sessionId: string, options?: ReadOptions<Runtime>): Promise<SessionContext>;
   /** What is known of each server: whether it is up, its revision, what is wrong with it. Connects to none. */
   servers(): readonly ServerInfo[];
   /** Ends all connections and child processes, within seconds. What runs fails with `closed`. */

@@ -14,7 +14,7 @@ export interface ServerContract {
   /** The client's own schema of the context. Fields that the server declares with another type are refused when the connection opens. */
   schema?: Schema | JsonObject;
   /**
-   * Fields of the context of every request, or a function that gives them for a call's `runtime` (empty for resources and prompts).
+   * Fields of the context of every request, or a function that gives them for the `runtime` of a call or a read.
    * What a request carries in `_meta` counts more.
    */
   context?:

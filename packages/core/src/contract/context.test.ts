@@ -51,6 +51,14 @@ describe("the check of a context", () => {
       ),
     );
   });
+  it("says so when there is no context at all", () => {
+    expect(contextFault(schema, undefined)).toEqual({
+      reason: "missing_context_field",
+      field: "user_id",
+      problem: "no context was sent along, and user_id is required",
+    });
+    expect(contextFault({ type: "object" }, undefined)).toBeUndefined();
+  });
   it("converts nothing", () => {
     const wrong: [string, unknown][] = [
       ["user_id", 7],

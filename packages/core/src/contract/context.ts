@@ -75,7 +75,9 @@ export function contextFault(schema: JsonObject, context: unknown): ContextFault
   const given: Readonly<Record<string, unknown>> = context ?? {};
   const missing = missingField(schema, given);
   if (missing !== undefined) {
-    return { reason: "missing_context_field", field: missing, problem: `the context has no ${missing}` };
+    const problem =
+      context === undefined ? `no context was sent along, and ${missing} is required` : `the context has no ${missing}`;
+    return { reason: "missing_context_field", field: missing, problem };
   }
   const unfit = unfitField(given);
   if (unfit) return { reason: "invalid_context_value", ...unfit };

@@ -60,12 +60,10 @@ async function soon(read: Read): Promise<Iterable<GaugeValue>> {
 
 function observe(name: GaugeName): (result: ObservableResult) => Promise<void> {
   return async (result) => {
-    for (const [read, of] of readers) {
-      if (of !== name) continue;
-      // one that cannot be read now leaves a gap, and no other metric suffers
-      const values = await soon(read).catch(() => []);
-      for (const { value, attributes } of values) result.observe(value, attributes);
-    }
+    const mine = [...readers].filter(([, of]) => of === name);
+    // side by side: the databases of many servers that hang take as long as one. What cannot be read now leaves a gap
+    const all = await Promise.all(mine.map(([read]) => soon(read).catch(() => [])));
+    for (const values of all) for (const { value, attributes } of values) result.observe(value, attributes);
   };
 }
 
@@ -117,6 +115,14 @@ export interface EndedCall {
 export function countCall({ side, server, tool = "unknown", outcome, began }: EndedCall): void {
   count("tenon_tool_calls_total", { server, tool, outcome, side });
   record("tenon_tool_call_duration_seconds", (performance.now() - began) / 1_000, { server, tool, side });
+}
+
+/**
+ * Counts how a contract was, or was not, agreed on.
+ * @param result the way that was accepted, such as `0.4.2`; `refused`; on a client also `plain`, and `failed` where the server could not be asked
+ */
+export function countNegotiation(side: Side, result: string): void {
+  count("tenon_contract_negotiations_total", { result, side });
 }
 
 /** Counts a question to a person that was answered. */

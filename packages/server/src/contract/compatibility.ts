@@ -1,6 +1,7 @@
 import { type Implementation, ProtocolError, ProtocolErrorCode, type Result } from "@modelcontextprotocol/server";
 import { isRecord, type JsonObject, META } from "@tenon/core";
 import { CONTRACT_VERSIONS } from "@tenon/core/contract";
+import { countNegotiation } from "@tenon/core/internal";
 import { shownHeaders } from "../auth/bearer.ts";
 import { type Service, throughMiddleware } from "../dispatch/dispatch.ts";
 import { createAnswering, type Outcome } from "../fast/outcome.ts";
@@ -133,6 +134,17 @@ export function createCompatibility(service: Service, contract: Contract, identi
     };
   }
 
+  function countedHandshake(params: Record<string, unknown>, caller: Caller | undefined): JsonObject {
+    try {
+      const answer = handshake(params, caller);
+      countNegotiation("server", String(answer.version));
+      return answer;
+    } catch (error) {
+      countNegotiation("server", "refused");
+      throw error;
+    }
+  }
+
   function exchangeOf(id: Id, params: Record<string, unknown>, { request, caller }: CompatibilityRequest): Exchange {
     const silent = async (): Promise<void> => undefined;
     const { context } = params;
@@ -186,7 +198,7 @@ export function createCompatibility(service: Service, contract: Contract, identi
   ): Promise<Outcome | Response> {
     switch (of.endpoint) {
       case "handshake":
-        return { json: JSON.stringify(handshake(params, of.caller)) };
+        return { json: JSON.stringify(countedHandshake(params, of.caller)) };
       case "tools/execute": {
         const { tool_name } = params;
         if (typeof tool_name !== "string") throw invalidParams("tool_name must be a text");

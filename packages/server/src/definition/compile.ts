@@ -88,6 +88,13 @@ export const TOOL_OPTIONS = [
   "argumentLimits",
   "task",
 ] as const satisfies ReadonlyArray<keyof ToolOptions>;
+/** Hints that people look for among the options themselves. */
+export const ANNOTATION_HINTS: Readonly<Record<string, string>> = Object.fromEntries(
+  ["readOnly", "destructive", "idempotent", "openWorld"].flatMap((word) => [
+    [word, `annotations.${word}Hint`],
+    [`${word}Hint`, `annotations.${word}Hint`],
+  ]),
+);
 const RESOURCE = [
   ...ABOUT,
   "name",
@@ -170,7 +177,7 @@ function about(where: string, options: AboutOptions) {
 export function compileTool(name: string, options: ToolOptions, run: Run, tagsOf?: TagsOf): CompiledTool {
   const where = `tool ${name}`;
   checkName("Tool", name);
-  checkOptions(options, [...TOOL_OPTIONS, "worker"], where);
+  checkOptions(options, [...TOOL_OPTIONS, "worker"], where, ANNOTATION_HINTS);
   if (options.argumentLimits) checkOptions(options.argumentLimits, ARGUMENT_LIMITS, `${where}: argumentLimits`);
   const input = compileInput(where, options.input, options);
   readParamHeaders(input.json, `${where}: input`);

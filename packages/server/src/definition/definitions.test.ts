@@ -300,6 +300,13 @@ describe("definitions that come and go", () => {
       { kind: "tool", name: "b", what: "added" },
     ]);
   });
+  it("take hints about a tool as its annotations, and say so", () => {
+    for (const word of ["readOnly", "destructive", "openWorld"]) {
+      const meant = `tool a has no option "${word}"; did you mean "annotations.${word}Hint"?`;
+      expect(() => make().tool("a", { [word]: true } as never, () => 1)).toThrow(meant);
+    }
+    expect(() => make().tool("a", { readOnlyHint: true } as never, () => 1)).toThrow("annotations.readOnlyHint");
+  });
   it("must exist to go", () => {
     const server = make().tool("refund", {}, () => 1);
     expect(() => server.remove("tool", "refnd")).toThrow('There is no tool "refnd"; did you mean "refund"?');

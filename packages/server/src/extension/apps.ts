@@ -8,7 +8,7 @@ import {
 } from "@modelcontextprotocol/ext-apps/server";
 import { ConfigError, type Schema } from "@tenon/core";
 import { checkOptions } from "@tenon/core/internal";
-import { TOOL_OPTIONS } from "../definition/compile.ts";
+import { ANNOTATION_HINTS, TOOL_OPTIONS } from "../definition/compile.ts";
 import type { ClientDescription, TenonServer, ToolHandler, ToolOptions } from "../index.ts";
 
 /** A view: one HTML page that a host shows in a sandbox beside the tools that belong to it. */
@@ -108,7 +108,7 @@ export function app<Lifespan>(server: TenonServer<Lifespan>, options: AppOptions
   const view: App<Lifespan> = {
     uri,
     tool(toolName, given, handler) {
-      checkOptions(given, [...TOOL_OPTIONS, "visibility"], `view "${uri}", tool "${toolName}"`);
+      checkOptions(given, [...TOOL_OPTIONS, "visibility"], `view "${uri}", tool "${toolName}"`, ANNOTATION_HINTS);
       const { visibility, ...toolOptions } = given;
       const meta = {
         ...toolOptions.meta,
