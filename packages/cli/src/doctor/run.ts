@@ -70,7 +70,11 @@ function contextOf({ context }: DoctorFlags): unknown {
 }
 
 function urlTarget(text: string): Target[] {
-  if (!URL.canParse(text)) throw usageError(`${text} is no address`, "write http://127.0.0.1:8000/mcp");
+  if (!URL.canParse(text))
+    throw usageError(
+      `${text.replace(/\/\/[^/?#]*@/, "//").replace(/[?#].*/s, "?…")} is no address`,
+      "write http://127.0.0.1:8000/mcp",
+    );
   const config = { url: text };
   return [{ name: nameOf(config), configured: false, config }];
 }

@@ -16,21 +16,32 @@ export interface Problem {
 export interface Problems {
   /** Notes one, unless that place has one already: what follows from it is no news. */
   add(path: KeyPath, message: string): void;
+  /** Has what a variable holds, which may be secret, never be shown: its name stands there instead. */
+  hide(variable: string, value: string): void;
   /** Whether there is one at this place, above it or below. */
   has(path: KeyPath): boolean;
   /** All of them, in the order of the file. */
   all(): readonly Problem[];
 }
 
+/** Shorter values are words and numbers that stand in messages anyway. */
+const MIN_HIDDEN = 6;
+
 const startsWith = (path: KeyPath, begin: KeyPath): boolean => begin.every((key, at) => path[at] === key);
 
 /** @param document what the places are looked up in */
 export function createProblems(document: ConfigDocument): Problems {
   const found: { path: KeyPath; problem: Problem }[] = [];
+  const hidden = new Map<string, string>();
+  const shown = (message: string): string =>
+    [...hidden].reduce((text, [value, variable]) => text.replaceAll(value, () => `\${${variable}}`), message);
   return {
+    hide(variable, value) {
+      if (value.length >= MIN_HIDDEN) hidden.set(value, variable);
+    },
     add(path, message) {
       if (found.some((one) => one.path.length === path.length && startsWith(one.path, path))) return;
-      found.push({ path, problem: { path: pathText(path), ...document.placeOf(path), message } });
+      found.push({ path, problem: { path: pathText(path), ...document.placeOf(path), message: shown(message) } });
     },
     has: (path) =>
       found.some((one) => startsWith(one.path, path) || (one.path.length > 0 && startsWith(path, one.path))),

@@ -43,6 +43,8 @@ describe("a file for tenon serve", () => {
     const { problems } = await read(`${wrong}${TOOLS}`, { LEVEL: "hunter2", PORT: "hunter3" });
     expect(problems).toHaveLength(3);
     expect(problems.join()).not.toMatch(/12345|hunter/);
+    const { problems: origins } = await read(`server: { cors_origins: ['\${TOKEN}'] }${TOOLS}`, { TOKEN: "hunter2" });
+    expect(origins.join()).toMatch(/^server\.cors_origins\[0\]: is "\$\{TOKEN\}", which is no origin/);
   });
   it("is refused with its place where a part of it is itself", async () => {
     await expect(read("tools:\n  now: &a\n    input_schema: { properties: { self: *a } }\n")).rejects.toMatchObject({

@@ -243,7 +243,10 @@ export async function readServeFile(
     const [top] = path;
     if (top !== "server" && top !== "mcp" && top !== "tools") return ""; // other programs' parts have their own variables
     const found = readEnvironment(body, env);
-    if (found && "value" in found) return found.value;
+    if (found && "value" in found) {
+      if (!body.endsWith(`:-${found.value}`)) problems.hide(body, found.value); // a default stands in the file
+      return found.value;
+    }
     problems.add(
       path,
       found?.problem ??
