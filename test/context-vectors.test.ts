@@ -22,7 +22,8 @@ const vectors = JSON.parse(text) as {
   declarations: { name: string; key: string; declaration: ContractDeclaration; canonical: string }[];
   verifications: { name: string; keys: string[]; now: string; declaration: unknown; fault: string | null }[];
   schema: JsonObject;
-  contexts: { name: string; context: unknown; fault: { reason: string; field: string } | null }[];
+  contexts: { name: string; json: string; fault: { reason: string; field: string } | null }[];
+  handshakes: { name: string; secret: string; fields: JsonObject; signature: string }[];
 };
 function key(wanted: string) {
   const found = vectors.keys.find(({ name }) => name === wanted);
@@ -78,8 +79,12 @@ describe("the vectors of the context contract", () => {
     );
   });
 
-  it.each(vectors.contexts)("the context with $name", ({ context, fault }) => {
-    const found = contextFault(vectors.schema, context);
+  it.each(vectors.handshakes)("$name signs the handshake of older clients", ({ secret, fields, signature }) => {
+    const mac = createHmac("sha256", secret).update(canonicalJson(fields), "utf8").digest("hex");
+    expect(signature).toBe(`sha256-hmac:${mac}`);
+  });
+  it.each(vectors.contexts)("the context with $name", ({ json, fault }) => {
+    const found = contextFault(vectors.schema, JSON.parse(json));
     expect(found ? { reason: found.reason, field: found.field } : null).toEqual(fault);
   });
 });

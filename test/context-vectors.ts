@@ -1,5 +1,6 @@
 // Writes docs/extensions/context-vectors.json: what an implementation of the context contract in any language must agree with.
 // `npm run vectors`.
+import { createHmac } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -180,9 +181,10 @@ function verifications() {
   });
 }
 
-/** Contexts, as JSON, and what is wrong with them by the schema above. */
+/** Contexts and what is wrong with them by the schema above. As text: how a number is written is what some of them are about. */
 function contexts() {
   const good = { user_id: "alice", session_id: "s-1" };
+  const withField = (field: string): string => `${JSON.stringify(good).slice(0, -1)},${field}}`;
   const cases: readonly [name: string, context: unknown][] = [
     ["all that is required", good],
     ["more than the schema knows", { ...good, trace: { id: 1 } }],
@@ -198,8 +200,6 @@ function contexts() {
       },
     ],
     ["a null that the schema allows", { ...good, department: null }],
-    ["a whole number written as 3.0 is an integer", { ...good, count: 3.0 }],
-    ["minus zero is not below zero", { ...good, amount: -0 }],
     ["no field at all", {}],
     ["the first missing field is named", { session_id: "s-1" }],
     ["required means not null", { ...good, user_id: null }],
@@ -220,9 +220,39 @@ function contexts() {
     ["a text", "alice"],
     ["null", null],
   ];
-  return cases.map(([name, context]) => {
-    const fault = contextFault(SCHEMA, context);
-    return { name, context, fault: fault ? { reason: fault.reason, field: fault.field } : null };
+  const texts: readonly [name: string, json: string][] = [
+    ["a whole number written as 3.0 is an integer", withField('"count":3.0')],
+    ["a number with an exponent may be one as well", withField('"count":3e2')],
+    ["minus zero is not below zero", withField('"amount":-0')],
+    ["a number that is larger than any", withField('"amount":1e999')],
+    ["such a number in a field that the schema does not name", withField('"trace":{"at":-1e999}')],
+  ];
+  const all = [...cases.map(([name, context]) => [name, JSON.stringify(context)] as const), ...texts];
+  return all.map(([name, json]) => {
+    const fault = contextFault(SCHEMA, JSON.parse(json));
+    return { name, json, fault: fault ? { reason: fault.reason, field: fault.field } : null };
+  });
+}
+
+/** What the compatibility endpoint signs for clients that have a plain secret. */
+function handshakes() {
+  const { server_id, version, capabilities, context_schema } = PLAIN;
+  const { server_id: unicode } = SAID;
+  const cases: readonly [name: string, secret: string, fields: JsonObject][] = [
+    [
+      "a plain secret",
+      "a plain secret that is long enough for HMAC",
+      { server_id, version, capabilities: [...capabilities], context_schema },
+    ],
+    [
+      "a secret that is not ASCII",
+      "密钥-é-密钥-é-密钥-é-密钥-é",
+      { server_id: unicode, version, capabilities: [...capabilities], context_schema },
+    ],
+  ];
+  return cases.map(([name, secret, fields]) => {
+    const mac = createHmac("sha256", secret).update(canonicalJson(fields)).digest("hex");
+    return { name, secret, fields, signature: `sha256-hmac:${mac}` };
   });
 }
 
@@ -243,6 +273,7 @@ export function contextVectors(): string {
     verifications: verifications(),
     schema: SCHEMA,
     contexts: contexts(),
+    handshakes: handshakes(),
   };
   return `${JSON.stringify(vectors, undefined, 2)}\n`;
 }

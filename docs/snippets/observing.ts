@@ -45,6 +45,17 @@ await client.callTool("orders", "reconcile");
 await client.close();
 await server.close();
 
+// #region client
+import { createServer as createHttpServer } from "node:http";
+
+const page = createHttpServer(async (_, response) => response.end(await telemetry.text()));
+page.listen(0, "127.0.0.1"); // a port of your choice; it has no sign-in, so keep it on this machine
+// #endregion
+await new Promise((resolve) => page.once("listening", resolve));
+const { port } = page.address() as { port: number };
+assert.match(await (await fetch(`http://127.0.0.1:${port}/`)).text(), /^tenon_tool_calls_total\{.*side="client"\} 1$/m);
+page.close();
+
 // #region close
 await telemetry.close(); // sends what is left, for three seconds at most
 // #endregion

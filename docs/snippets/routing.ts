@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { createClient, renderText } from "@tenon/client";
-import { consulRegistry, fileRegistry } from "@tenon/client/registry";
 import { createServer } from "@tenon/server";
-import { consul } from "@tenon/server/register";
 import { consulStub } from "../../test/consul.ts";
 
 const agent = await consulStub();
@@ -44,14 +42,19 @@ assert.notEqual(after, before);
 assert.equal(away?.length, 1);
 
 // #region registry
-const registry = consulRegistry({ url: consulUrl }); // or fileRegistry, mcpRegistry, staticRegistry
+import { consulRegistry, fileRegistry } from "@tenon/client/registry"; // mcpRegistry and staticRegistry as well
+
+const registry = consulUrl ? consulRegistry({ url: consulUrl }) : fileRegistry("services.json");
 const found = createClient({
   servers: { kb: { service: "kb", origins: ["http://127.0.0.1:*"] } },
   registry,
 });
+
 // #endregion
 
 // #region register
+import { consul } from "@tenon/server/register";
+
 const server = kb("fourth");
 await server.listen({ port: 0, register: consul({ url: consulUrl }) }); // there while it listens
 // #endregion
@@ -69,7 +72,6 @@ const careful = createClient({
 });
 // #endregion
 assert.equal(careful.servers()[0]?.breaker, "closed");
-assert.ok(fileRegistry("services.json"));
 
 await Promise.all([client.close(), found.close(), careful.close()]);
 await registry.close();

@@ -29,6 +29,7 @@ await using server = createServer({
   contract: { schema: caller }, // its keys are in TENON_CONTRACT_KEYS
 });
 
+/** Every call is written down with what it said of who asks, so that the example can look at it. */
 server.use((request, next) => {
   const { method, meta } = request;
   if (method !== "tools/call") return next();

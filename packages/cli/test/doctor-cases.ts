@@ -9,6 +9,7 @@ import {
   EXPIRED,
   type Fixture,
   guarded,
+  headless,
   http,
   https,
   KEY,
@@ -145,6 +146,28 @@ export const HTTP: Case[] = [
 
 export const PROTOCOL: Case[] = [
   [
+    "JSON with more levels than a stack has",
+    "not_jsonrpc",
+    "application/json",
+    () =>
+      always(
+        200,
+        { "content-type": "application/json" },
+        `{"jsonrpc":"2.0","id":1,"result":${"[".repeat(500_000)}${"]".repeat(500_000)}}`,
+      ),
+  ],
+  [
+    "an error whose words are no text",
+    "handshake_refused",
+    "toString",
+    () =>
+      always(
+        200,
+        { "content-type": "application/json" },
+        '{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":{"toString":1}}}',
+      ),
+  ],
+  [
     "JSON that is not JSON-RPC",
     "not_jsonrpc",
     '{"status":"up"}',
@@ -175,6 +198,20 @@ export const PROTOCOL: Case[] = [
     "1999-01-01",
     () => http({ era: "legacy", on: { initialize: () => ({ protocolVersion: "1999-01-01", capabilities: {} }) } }),
   ],
+  [
+    "answers under other ids",
+    "wrong_id",
+    '"4711"',
+    () =>
+      http({
+        onHttp: (_, res) => {
+          res.writeHead(200, { "content-type": "application/json" });
+          return Boolean(res.end('{"jsonrpc":"2.0","id":"4711","result":{}}'));
+        },
+      }),
+  ],
+  ["a proxy that takes the headers of MCP away", "headers_lost", /-32020.*older revision/, () => headless()],
+  ["the same, for who wants the newer revision", "headers_lost", /-32020/, () => headless({ revision: "2026-07-28" })],
   [
     "a refused handshake",
     "handshake_refused",
@@ -334,6 +371,12 @@ export const TOOLS: Case[] = [
     "paging_loop",
     '"again"',
     () => http({ on: { "tools/list": () => ({ tools: [], nextCursor: "again" }) } }),
+  ],
+  [
+    "a list of more things than a call takes arguments",
+    "tool_malformed",
+    "and 199997 more",
+    () => http({ on: { "tools/list": () => ({ tools: Array.from({ length: 200_000 }, () => 0) }) } }),
   ],
   ["two tools of one name", "tool_duplicate", "twin", () => tools("twin", "twin")],
   ["a tool without a schema", "schema_missing", "bare", () => tools({ name: "bare" }, "good")],

@@ -1,9 +1,11 @@
 import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer, request } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ContractKey, createKeyRing, newContractKey } from "@tenon/core/contract";
+import { createServer } from "@tenon/server";
 import { type HttpBehavior, stubHttp } from "../../client/test/stub/http.ts";
 import { pemPath } from "../../server/test/certificates.ts";
 import type { ExamOptions, Target } from "../src/doctor/visit.ts";
@@ -108,6 +110,28 @@ export function unexecutable(): string {
   writeFileSync(path, "#!/bin/sh\necho\n");
   chmodSync(path, 0o644);
   return path;
+}
+
+/** A healthy server behind a proxy that passes on only the headers it knows. */
+export async function headless(options: ExamOptions = {}): Promise<Fixture> {
+  const server = createServer({ name: "behind", version: "1.0.0", logLevel: "error" });
+  server.tool("t", { description: "Says t." }, () => "t");
+  const { url } = await server.listen({ port: 0 });
+  const known = ["accept", "content-type", "content-length", "mcp-session-id"];
+  const proxy = createHttpServer((req, res) => {
+    const headers = Object.fromEntries(Object.entries(req.headers).filter(([name]) => known.includes(name)));
+    const onward = request(url, { method: req.method ?? "POST", headers }, (answer) => {
+      res.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(res);
+    });
+    req.pipe(onward);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const close = async (): Promise<void> => {
+    proxy.close();
+    await server.close();
+  };
+  return { config: { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/mcp` }, options, close };
 }
 
 /** A server over stdio in a few lines; `before` runs first. */

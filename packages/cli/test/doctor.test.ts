@@ -168,6 +168,10 @@ describe.concurrent("tenon doctor", () => {
     writeFileSync(file, JSON.stringify({ mcpServers: servers }));
     const { code, codes, report } = await doctor([file]);
     expect(codes).toEqual([[], ["tool_collision"], ["command_not_found"]]);
+    expect(report?.targets[1]?.findings[0]).toMatchObject({
+      severity: "warning",
+      fix: expect.stringContaining("name the server"),
+    });
     expect(report?.targets.map(({ target, ok }) => [target, ok])).toEqual([
       ["a", true],
       ["b", true],
@@ -237,6 +241,7 @@ describe.concurrent("tenon doctor", () => {
     ["an address of another kind", ["ftp://x"], "http://"],
     ["a variable that is not set", ["--token-env", "NOT_THERE", "http://127.0.0.1:9"], "NOT_THERE"],
     ["a header without a value", ["--header", "secret-thing", "http://127.0.0.1:9"], "Name: value"],
+    ["an address without its beginning", ["127.0.0.1:9/mcp"], "write http://127.0.0.1:9/mcp"],
     ["a context that is no JSON", ["--context", "{", "http://127.0.0.1:9"], "user_id"],
   ])("refuses %s: exit code 2", async (_, args, message) => {
     const { code, stdout, stderr } = await doctor(args);
@@ -248,6 +253,7 @@ describe.concurrent("tenon doctor", () => {
     const { code, stderr } = await doctor(["nowhere.json"]);
     expect(code).toBe(1);
     expect(stderr).toContain("nothing was examined");
+    expect(stderr).toContain("there is no file nowhere.json");
   });
 });
 

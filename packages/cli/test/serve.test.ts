@@ -181,6 +181,26 @@ tools:
     const missing = await tenon(["serve", "--config", "none.yaml"], { cwd });
     expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining("there is no none.yaml")]);
   });
+  it("says where it is no YAML, what a context must be, and which variable holds no keys", async () => {
+    const cwd = place({
+      ...CLOCK,
+      "tab.yaml": "server:\n  name: x\n\tport: 3\n",
+      "ok.yaml": "mcp: { context_schema: { type: object } }\ntools: { sum: { function: ./functions.js#sum } }\n",
+      "list.yaml": `mcp: { context_schema: { type: array } }\ntools: { sum: { function: ./functions.js#sum } }\n`,
+    });
+    const checked = (file: string) => tenon(["serve", "--config", file, "--check"], { cwd });
+    const [tab, list] = await Promise.all([checked("tab.yaml"), checked("list.yaml")]);
+    expect([tab.code, tab.stderr]).toEqual([
+      1,
+      expect.stringMatching(/nothing is served\n.*tab.yaml:3: is no YAML.*\n.*correct it/),
+    ]);
+    const keys = { TENON_CONTRACT_KEYS: "a:HS256:abc" };
+    const short = await tenon(["serve", "--config", "ok.yaml", "--check"], { cwd, env: keys });
+    expect(short.stderr).toContain(
+      "the variable TENON_CONTRACT_KEYS holds cannot be used: Contract keys: the secret of",
+    );
+    expect(list.stderr).toContain('list.yaml:1:26: mcp.context_schema.type: is "array"; a context is an object');
+  });
   it("names a port that is in use, at its place", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => other.once("listening", resolve));

@@ -97,6 +97,34 @@ describe("a server of a registry", () => {
     await expect.poll(() => client.servers()[0]?.replicas).toMatchObject([{ id: "kb-1" }]);
   });
 
+  it("lets a replica that leaves end a call that asks a person, and closes it then", async () => {
+    const question = {
+      method: "elicitation/create",
+      params: {
+        mode: "form",
+        message: "Sure?",
+        requestedSchema: { type: "object", properties: { sure: { type: "boolean" } } },
+      },
+    };
+    const asking = (name: string) =>
+      replica(name, {
+        onCall: ({ params }) =>
+          params.requestState === undefined
+            ? { resultType: "input_required", requestState: name, inputRequests: { sure: question } }
+            : { content: [{ type: "text", text: `${name} goes on with the state of ${params.requestState}` }] },
+      });
+    const [a, b] = [await asking("a"), await asking("b")];
+    const { registry, say } = spoken([{ url: a.url, id: "a" }]);
+    const leave = async () => {
+      say([{ url: b.url, id: "b" }]);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return { action: "accept", content: { sure: true } } as const;
+    };
+    const client = connect(kb(), { registry, elicitation: leave });
+    expect(await said(client, "spend", "x")).toBe("a goes on with the state of a");
+    await expect.poll(() => client.servers()[0]?.replicas?.map(({ id }) => id)).toEqual(["b"]);
+  });
+
   it("goes on with the last replicas while its registry is down, and tells", async () => {
     const [a, b] = [await replica("a"), await replica("b")];
     const consul = await start(consulStub());

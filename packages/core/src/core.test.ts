@@ -129,5 +129,10 @@ describe("options", () => {
     }
     expect(() => checkOptions({ zzz: 1 }, ["port", "host"], "listen(options)")).toThrow("known options: port, host");
   });
+  it("notice two letters that changed places, and a word that was not written to its end", () => {
+    const known = ["port", "timeoutMs", "readOnlyHint"];
+    expect(["prot", "time", "readOnly"].map((given) => didYouMean(given, known))).toEqual(known);
+    expect(didYouMean("time", ["timeoutMs", "timeoutText"])).toBeUndefined();
+  });
   it("do not guess wildly", () => expect(didYouMean("port", ["transport", "banner"])).toBeUndefined());
 });

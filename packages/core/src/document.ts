@@ -3,7 +3,7 @@
  * of its own, so that only those who read one load the parsers.
  */
 import * as jsonc from "jsonc-parser";
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import { ConfigError, messageOf } from "./errors.ts";
 import { isRecord } from "./json.ts";
 import { didYouMean } from "./options.ts";
@@ -160,7 +160,20 @@ function parseYaml(text: string, file: string): ConfigDocument {
     );
   }
   const places = new Map<string, Place>();
+  /** What is around the place that is looked at, for aliases that lead back there. */
+  const around: Node[] = [];
   const walk = (node: Node | null | undefined, path: KeyPath): void => {
+    if (isAlias(node)) {
+      const meant = node.resolve(document);
+      if (!meant || !around.includes(meant)) return;
+      const at = { file, lineOf: () => placeOf(node.range?.[0]).line };
+      throw configError(at, path, `is *${node.source}, which it is itself a part of; write out what is meant`);
+    }
+    if (node) around.push(node);
+    step(node, path);
+    around.pop();
+  };
+  const step = (node: Node | null | undefined, path: KeyPath): void => {
     if (isMap(node)) {
       for (const { key, value } of node.items) {
         const name = isScalar(key) ? String(key.value) : String(key);

@@ -10,8 +10,18 @@ function editDistance(): typeof distance {
   return require("fastest-levenshtein").distance;
 }
 
+/** Whether two texts differ in nothing but two letters that stand side by side and changed places. */
+function isSwapped(given: string, word: string): boolean {
+  if (given.length !== word.length) return false;
+  const at = [...given].findIndex((letter, i) => letter !== word[i]);
+  return given === `${word.slice(0, at)}${word[at + 1] ?? ""}${word[at] ?? ""}${word.slice(at + 2)}`;
+}
+
+/** Letters from which on the beginning of a word stands for it: `timeout` for `timeoutMs`. */
+const MIN_BEGINNING = 4;
+
 /**
- * The known word closest to `given`, or undefined when none is close enough to be a typing error.
+ * The known word closest to `given`, or the only one that begins so, or undefined when none is close enough to be a typing error.
  * @param given what a program wrote, which need not be a text although its types say so
  */
 export function didYouMean(given: string, known: readonly string[]): string | undefined {
@@ -20,10 +30,13 @@ export function didYouMean(given: string, known: readonly string[]): string | un
   const editsBetween = editDistance();
   let best: { word: string; edits: number } | undefined;
   for (const word of known) {
-    const edits = editsBetween(given.toLowerCase(), word.toLowerCase());
+    const [ours, theirs] = [given.toLowerCase(), word.toLowerCase()];
+    const edits = isSwapped(ours, theirs) ? 1 : editsBetween(ours, theirs);
     if (edits <= limit && (best === undefined || edits < best.edits)) best = { word, edits };
   }
-  return best?.word;
+  if (best !== undefined || given.length < MIN_BEGINNING) return best?.word;
+  const [only, ...others] = known.filter((word) => word.toLowerCase().startsWith(given.toLowerCase()));
+  return others.length === 0 ? only : undefined;
 }
 
 /** What something is, for a message that must not show it since it may be secret: `"nothing"`, `"a list"`, `"a value of type string"`. */

@@ -7,6 +7,8 @@ import type { LogEntry, LogLevel } from "./log.ts";
 type Format = "json" | "pretty";
 
 const toStderr = { write: (line: string): void => void process.stderr.write(line) };
+/** Whoever read the log may be gone (a closed pipe); without a listener that would end the process, and its calls with it. */
+const ignoreLoss = (): void => undefined;
 const require = createRequire(import.meta.url);
 
 /** Writes JSON, in the order of the entry's parts. Made with the first line: loading pino takes as long as a server's start should. */
@@ -74,6 +76,7 @@ export function formatOf(wanted: string | undefined, terminal: boolean | undefin
 export function createWriter(levels: readonly LogLevel[]): (entry: LogEntry) => void {
   let json: ((entry: LogEntry) => void) | undefined;
   const format = formatOf(process.env.TENON_LOG_FORMAT, process.stderr.isTTY);
+  if (!process.stderr.listeners("error").includes(ignoreLoss)) process.stderr.on("error", ignoreLoss);
   return (entry) => {
     if (format === "pretty") return toStderr.write(prettyLine(entry));
     json ??= createJson(levels);

@@ -5,6 +5,7 @@ import type { TenonServer } from "../src/index.ts";
 import { envelope, legacy, modern, overSocket } from "./raw-requests.ts";
 import { effects, shop } from "./servers.ts";
 
+const loggingServer = await program("./tasks-stdio.ts", import.meta.url);
 const stdioServer = await program("./stdio-server.ts", import.meta.url);
 let server: TenonServer;
 let url: string;
@@ -72,6 +73,24 @@ describe("closing", () => {
     ask(2);
     ask(3);
     expect(await exited).toBe(0);
+  });
+  it("on stdio a client that does not read the log takes no answer away", async () => {
+    const child = spawnProcess(process.execPath, [loggingServer], { stdio: ["pipe", "pipe", "pipe"] });
+    const exited = new Promise((resolve) => child.once("exit", resolve));
+    child.stdin.on("error", () => undefined); // a server that ended says so below
+    child.stderr.destroy();
+    let out = "";
+    child.stdout.on("data", (part) => {
+      out += part;
+    });
+    for (const id of [1, 2, 3]) {
+      const params = { name: "fail", _meta: envelope() }; // what it failed with goes to the log
+      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params })}\n`);
+      await Promise.race([exited, new Promise((resolve) => child.stdout.once("data", resolve))]);
+    }
+    child.stdin.end();
+    expect(await exited).toBe(0);
+    expect(out.trim().split("\n")).toHaveLength(3);
   });
   it.each(["SIGTERM", "SIGINT"] as const)("on stdio %s ends the process cleanly", async (signal) => {
     const child = spawnProcess(process.execPath, [stdioServer], {

@@ -140,6 +140,18 @@ describe("the other endpoints of older clients", () => {
     expect(message.result?.resources).toMatchObject([{ uri: "desk://note" }]);
     expect((await post("resources/list", {})).message.error?.code).toBe(-32001);
   });
+  it("refuse the list of a server that has no resources, as its declaration says", async () => {
+    await using bare = createServer({ name: "bare", version: "1", contract: { schema: { type: "object" } } });
+    bare.tool("t", {}, () => "");
+    const { url: at } = await bare.listen({ port: 0 });
+    const answer = await fetch(`${at}/resources/list`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"context":{}}',
+    });
+    const data = { reason: "undeclared_capability", capability: "resources.list" };
+    expect(await answer.json()).toMatchObject({ error: { code: -32601, data } });
+  });
   it("give the last context of a session, with the end of its time where the version has one", async () => {
     await post("tools/execute", { ...execute, context: { ...good, session_id: "older" } });
     const get = (more: object) => post("contexts/get", { session_id: "older", ...more });

@@ -253,7 +253,7 @@ describe("the signature of what is announced", () => {
       await using wrong = desk({ contract: { schema: CONTEXT, keys: keys as never } });
       await expect(wrong.listen({ port: 0 })).rejects.toMatchObject({
         code: "contract_keys",
-        message: expect.stringContaining(message),
+        message: expect.stringMatching(new RegExp(`^createServer\\(\\{ contract \\}\\)\\.keys: .*${message}`)),
       });
     }
   });

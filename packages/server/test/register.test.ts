@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { type ConsulStub, consulStub } from "../../../test/consul.ts";
 import { createServer, type ListenOptions, type LogEntry } from "../src/index.ts";
@@ -11,7 +14,11 @@ function kept<C extends { close(): Promise<unknown> }>(one: C): C {
   return one;
 }
 
-async function serving(stub: ConsulStub, options: Partial<ConsulOptions> = {}, listen: Partial<ListenOptions> = {}) {
+async function serving(
+  stub: Pick<ConsulStub, "url">,
+  options: Partial<ConsulOptions> = {},
+  listen: Partial<ListenOptions> = {},
+) {
   const lines: LogEntry[] = [];
   const server = kept(createServer({ name: "kb", version: "1.2.3", logSink: (line) => void lines.push(line) }));
   server.tool("search", {}, () => "found");
@@ -77,6 +84,20 @@ describe("a server that registers itself with Consul", () => {
     expect(warnings()[0]?.message).toBe("Consul does not answer as it should; tried again: HTTP 500");
     stub.fail(undefined);
     await expect.poll(() => stub.instances.size).toBe(1);
+  });
+
+  it("closes within a second or so of a Consul that never answers", async () => {
+    const silent = createHttpServer(() => {}).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const close = async () => {
+      silent.closeAllConnections();
+      silent.close();
+    };
+    const { port } = silent.address() as AddressInfo;
+    const { server } = await serving(kept({ url: `http://127.0.0.1:${port}`, close }));
+    const began = performance.now();
+    await server.close();
+    expect(performance.now() - began).toBeLessThan(2_000);
   });
 
   it("has its health asked for by Consul where an address for that is given", async () => {

@@ -7,4 +7,7 @@ server.tool("grow", {}, () => {
   server.tool("grown", {}, () => 1);
   return "grown";
 });
+server.tool("fail", {}, () => {
+  throw new Error("no database");
+});
 await server.run(import.meta);

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { DiagLogger } from "@opentelemetry/api";
 import { ConfigError, cleanText } from "@tenon/core";
 import { startMetrics } from "@tenon/core/internal";
+import { type Connections, createConnections } from "./connections.ts";
 import { checkTelemetryOptions, type OpenTelemetryOptions, type Plan, planOf } from "./options.ts";
 import { watchProcess } from "./process-metrics.ts";
 import { forPrometheus } from "./prometheus.ts";
@@ -78,11 +79,11 @@ interface Part {
   text?(): Promise<string>;
 }
 
-async function openTraces(plan: Plan, resource: Resource): Promise<Part | undefined> {
+async function openTraces(plan: Plan, resource: Resource, { open }: Connections): Promise<Part | undefined> {
   if (!plan.traces) return undefined;
   const [{ trace, context, propagation }, { BatchSpanProcessor, NodeTracerProvider }, { OTLPTraceExporter }] =
     await Promise.all([loadApi(), loadTraces(), loadTraceExporter()]);
-  const exporter = new OTLPTraceExporter(plan.traces);
+  const exporter = new OTLPTraceExporter({ ...plan.traces, httpAgentOptions: open });
   const provider = new NodeTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(exporter)] });
   provider.register();
   return {
@@ -96,7 +97,7 @@ async function openTraces(plan: Plan, resource: Resource): Promise<Part | undefi
   };
 }
 
-async function openMetrics(plan: Plan, resource: Resource): Promise<Part | undefined> {
+async function openMetrics(plan: Plan, resource: Resource, { open }: Connections): Promise<Part | undefined> {
   if (!plan.metrics) return undefined;
   const [{ metrics }, { MeterProvider, PeriodicExportingMetricReader }, { PrometheusExporter, PrometheusSerializer }] =
     await Promise.all([loadApi(), loadMetrics(), loadPrometheus()]);
@@ -104,7 +105,11 @@ async function openMetrics(plan: Plan, resource: Resource): Promise<Part | undef
   const reader = new PrometheusExporter({ preventServerStart: true });
   const pushed = plan.pushedMetrics && (await loadMetricExporter());
   const pushing = pushed
-    ? [new PeriodicExportingMetricReader({ exporter: new pushed.OTLPMetricExporter(plan.pushedMetrics) })]
+    ? [
+        new PeriodicExportingMetricReader({
+          exporter: new pushed.OTLPMetricExporter({ ...plan.pushedMetrics, httpAgentOptions: open }),
+        }),
+      ]
     : [];
   const provider = new MeterProvider({ resource, readers: [reader, ...pushing] });
   metrics.setGlobalMeterProvider(provider);
@@ -132,7 +137,11 @@ function alreadyOpen(): ConfigError {
   );
 }
 
-async function openParts(plan: Plan, { onProblem = saySometimes() }: OpenTelemetryOptions): Promise<readonly Part[]> {
+async function openParts(
+  plan: Plan,
+  { onProblem = saySometimes() }: OpenTelemetryOptions,
+  connections: Connections,
+): Promise<readonly Part[]> {
   const { diag, DiagLogLevel, metrics, ProxyTracerProvider, trace } = await loadApi();
   const tracer = trace.getTracerProvider();
   const traced =
@@ -141,7 +150,7 @@ async function openParts(plan: Plan, { onProblem = saySometimes() }: OpenTelemet
   if ((plan.traces && traced) || (plan.metrics && measured)) throw alreadyOpen();
   diag.setLogger(diagnosing(onProblem), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   const resource = await resourceOf(plan);
-  const parts = await Promise.all([openTraces(plan, resource), openMetrics(plan, resource)]);
+  const parts = await Promise.all([openTraces(plan, resource, connections), openMetrics(plan, resource, connections)]);
   return parts.filter((part) => part !== undefined);
 }
 
@@ -162,7 +171,8 @@ export async function openTelemetry(options: OpenTelemetryOptions = {}): Promise
   const plan = planOf(options, process.env);
   if (open) throw alreadyOpen();
   open = true;
-  const parts = await openParts(plan, options).catch((error: unknown) => {
+  const connections = createConnections();
+  const parts = await openParts(plan, options, connections).catch((error: unknown) => {
     open = false;
     throw error;
   });
@@ -175,6 +185,7 @@ export async function openTelemetry(options: OpenTelemetryOptions = {}): Promise
     });
     await Promise.race([Promise.allSettled(parts.map((part) => part.shutdown())), over]);
     clearTimeout(timer);
+    connections.cut();
     diag.disable();
     open = false;
   }

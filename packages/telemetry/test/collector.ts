@@ -22,7 +22,7 @@ interface Attribute {
 interface WireSpan extends Pick<SentSpan, "name" | "traceId" | "spanId" | "kind"> {
   readonly parentSpanId?: string;
   readonly attributes?: readonly Attribute[];
-  readonly status: { readonly code?: number };
+  readonly status: { readonly code?: number; readonly message?: string };
   readonly links?: readonly { readonly traceId: string }[];
 }
 interface Sent {
@@ -38,6 +38,8 @@ const valuesOf = (attributes: readonly Attribute[] = []): Record<string, unknown
 /** Takes what programs send over OTLP (JSON), as a collector does. */
 export async function startCollector() {
   const spans: SentSpan[] = [];
+  /** What spans say of how they failed. */
+  const messages: string[] = [];
   const headers: Record<string, unknown>[] = [];
   const waiting = new Set<() => void>();
   const server = createServer(async (request, response) => {
@@ -49,6 +51,7 @@ export async function startCollector() {
       const service = String(valuesOf(resource.attributes)["service.name"]);
       for (const span of scopeSpans.flatMap(({ spans }) => spans)) {
         const { name, traceId, spanId, kind, parentSpanId = "", attributes, status, links = [] } = span;
+        if (status.message !== undefined) messages.push(status.message);
         const linked = links.map((link) => link.traceId);
         const about = { attributes: valuesOf(attributes), status: status.code ?? 0, links: linked };
         spans.push({ service, name, traceId, spanId, kind, parentSpanId, ...about });
@@ -61,6 +64,7 @@ export async function startCollector() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
+    messages,
     headers,
     /** The first span that fits, once it is there. */
     async span(fits: (span: SentSpan) => boolean): Promise<SentSpan> {

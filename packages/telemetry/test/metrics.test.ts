@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createClient } from "@tenon/client";
+import { gauge } from "@tenon/core/internal";
 import { createServer } from "@tenon/server";
 import { openTelemetry } from "@tenon/telemetry";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -14,6 +15,7 @@ const parsePrometheus = createRequire(import.meta.url)("parse-prometheus-text-fo
 const stops: (() => unknown)[] = [];
 let scraped: string;
 let mcp: string;
+let adminUrl: string;
 
 function shop() {
   const server = createServer({ name: "shop", version: "1.0.0", logSink: () => undefined });
@@ -74,6 +76,7 @@ beforeAll(async () => {
   stops.push(() => server.close());
   mcp = (await server.listen({ port: 0 })).url;
   const admin = await server.admin({ port: 0, metrics: telemetry });
+  adminUrl = admin.url;
   const client = createClient({
     servers: {
       shop: { url: mcp, breaker: {} },
@@ -206,6 +209,17 @@ describe("the numbers at /metrics", () => {
     expect(response.status).toBe(404);
     expect(await response.json()).toEqual({ error: expect.stringContaining("admin({ port, metrics: telemetry })") });
     await server.close();
+  });
+
+  it("come in time although many stores hang", async () => {
+    const hanging = Array.from({ length: 5 }, () => gauge("tenon_tasks", () => new Promise(() => undefined)));
+    stops.push(...hanging);
+    const began = performance.now();
+    const response = await fetch(`${adminUrl}/metrics`);
+    expect(response.status).toBe(200);
+    expect(performance.now() - began).toBeLessThan(4_000); // the wait for one of them is two seconds
+    for (const stop of hanging) stop();
+    expect(await response.text()).toContain("tenon_tool_calls_total");
   });
 
   it("that cannot be collected are 503, and the log says why", async () => {

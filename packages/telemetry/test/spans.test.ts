@@ -140,6 +140,34 @@ describe("a call", () => {
     const shut = await traceOf((meta) => client.callTool("shut", "pay", args, { meta }));
     expect(Object.keys(shut.servers[0]?.attributes ?? {}).filter((key) => /arguments|result/.test(key))).toEqual([]);
   });
+
+  it("is told without what is secret in the words of its error", async () => {
+    const token = "Bearer abc123456";
+    const { servers } = await traceOf((meta) => client.getPrompt("open", `greet ${token}`, {}, { meta }));
+    expect(servers).toHaveLength(1);
+    const words = collector.messages.filter((message) => message.includes("Unknown prompt"));
+    expect(words.join()).toContain("greet [redacted]");
+    expect(words.join()).not.toContain("abc123456");
+  });
+
+  it("ends as it would without telemetry, whatever its arguments are", async () => {
+    const knot: Record<string, unknown> = {};
+    for (const key of ["a", "b", "c"]) knot[key] = knot;
+    for (const [args, words] of [
+      [{ iban: 10n }, "(value.iban is a bigint"],
+      [knot, "(value.a is a cycle"],
+    ] as const) {
+      const { client: sent } = await traceOf((meta) => client.callTool("open", "pay", args, { meta }), 0);
+      expect(sent.attributes["gen_ai.tool.call.arguments"]).toContain(words);
+    }
+  });
+
+  it("of a tool or a prompt that somebody made up does not become a name of a span", async () => {
+    const tool = await traceOf((meta) => client.callTool("shut", "made-up-too", {}, { meta }));
+    expect([tool.client.name, tool.servers[0]?.name]).toEqual(["tools/call", "tools/call"]);
+    const prompt = await traceOf((meta) => client.getPrompt("shut", "made-up-too", {}, { meta }));
+    expect(prompt.servers[0]?.name).toBe("prompts/get");
+  });
 });
 
 describe("what is read", () => {

@@ -2,6 +2,7 @@ import { type Challenge, readChallenge, shownAddress } from "@tenon/client/inter
 import { isRecord } from "@tenon/core";
 import type { Wire } from "./channel.ts";
 import { type Answer, send } from "./http.ts";
+import { parseJson, textOf } from "./json.ts";
 
 type Answered = Answer & { kind: "answer" };
 
@@ -22,12 +23,8 @@ async function metadataOf(
         // without any credential: it is public, and may be somewhere else
         const answer = await send(visit, route, { method: "GET", url: place, headers: {}, ms: METADATA_MS });
         if (answer.kind !== "answer" || answer.status !== 200) return undefined;
-        try {
-          const value: unknown = JSON.parse(answer.text);
-          return isRecord(value) && Array.isArray(value.authorization_servers) ? value : undefined;
-        } catch {
-          return undefined;
-        }
+        const value = parseJson(answer.text);
+        return isRecord(value) && Array.isArray(value.authorization_servers) ? value : undefined;
       }),
   );
   return found.find((one) => one !== undefined);
@@ -35,12 +32,8 @@ async function metadataOf(
 
 /** What a token says about itself, unverified; a token need not say anything. */
 function claimsOf(token: string): Readonly<Record<string, unknown>> {
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
-    return isRecord(claims) ? claims : {};
-  } catch {
-    return {};
-  }
+  const claims = parseJson(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+  return isRecord(claims) ? claims : {};
 }
 
 /** What is wrong with the token that was sent. */
@@ -94,5 +87,5 @@ export async function explainRefusal(wire: Wire, { status, headers, url, text }:
     return visit.fail("auth_no_metadata", { evidence: `HTTP 401${said}, ${why}` });
   }
   const [issuer] = Array.isArray(metadata.authorization_servers) ? metadata.authorization_servers : [];
-  return visit.fail("auth_required", { evidence: `HTTP 401${said}; tokens come from ${String(issuer ?? "?")}` });
+  return visit.fail("auth_required", { evidence: `HTTP 401${said}; tokens come from ${textOf(issuer ?? "?")}` });
 }

@@ -3,6 +3,7 @@ import { isRecord, META } from "@tenon/core";
 import { MODERN_REVISION } from "@tenon/core/internal";
 import { type Answer, send } from "./http.ts";
 import { checkContentType, explainAnswer } from "./http-findings.ts";
+import { textOf } from "./json.ts";
 import type { Place } from "./net.ts";
 import type { Visit } from "./visit.ts";
 
@@ -81,7 +82,12 @@ export const initializeParams = (revision: string): Json => ({
 export function replyOf(message: Readonly<Json>): Reply {
   const { error, result } = message;
   if (isRecord(error)) {
-    return { kind: "error", code: Number(error.code), message: String(error.message ?? ""), data: error.data };
+    return {
+      kind: "error",
+      code: typeof error.code === "number" ? error.code : Number.NaN,
+      message: textOf(error.message ?? ""),
+      data: error.data,
+    };
   }
   return { kind: "result", value: isRecord(result) ? result : {} };
 }

@@ -133,6 +133,15 @@ const PROTOCOL = inLayer("protocol", {
   ],
   not_mcp: ["it speaks JSON-RPC and knows no MCP", "correct the address: another JSON-RPC service answers here"],
   version_mismatch: ["client and server share no protocol revision", "update the older side"],
+  wrong_id: [
+    "the answers are for other requests: their ids are not those that were asked with",
+    "have the server give back each request's id as it came, of the same type",
+  ],
+  headers_lost: [
+    "the headers of MCP do not arrive at the server",
+    "have every proxy in between pass MCP-Protocol-Version, Mcp-Method, Mcp-Name and Mcp-Session-Id on",
+    "warning",
+  ],
   handshake_refused: ["the server refuses the handshake", "its message says what it wants; look into its log"],
   sse_only: [
     "the server only speaks HTTP+SSE of 2024",
@@ -210,7 +219,7 @@ const TOOLS = inLayer("tools", {
   ],
   tool_collision: [
     "two servers of the configuration have a tool of one name",
-    'use naming "prefixed" (the default), or exclude one',
+    "models see both, with the server's name in front; whoever calls one without it must name the server, or exclude one",
     "warning",
   ],
   replica_drift: [

@@ -27,8 +27,10 @@ function between(earlier: Examination, later: Examination, plainNames: boolean):
   const { tools } = earlier;
   const both = [...later.tools].filter((name) => tools.has(name));
   if (both.length === 0) return undefined;
-  const severity = plainNames ? "error" : "warning";
-  return makeFinding("tool_collision", { evidence: `${listed(both)}: also at ${at}`, severity });
+  const evidence = `${listed(both)}: also at ${at}`;
+  if (!plainNames) return makeFinding("tool_collision", { evidence });
+  const fix = 'use naming "prefixed" (the default), or exclude one';
+  return makeFinding("tool_collision", { evidence, severity: "error", fix });
 }
 
 /** The reports, with what only shows when servers are looked at together. */

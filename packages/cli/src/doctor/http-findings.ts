@@ -1,8 +1,9 @@
 import { shownAddress } from "@tenon/client/internal";
-import { messageOf } from "@tenon/core";
+import { isRecord, messageOf } from "@tenon/core";
 import { explainRefusal } from "./auth.ts";
 import type { Wire } from "./channel.ts";
 import type { Answer } from "./http.ts";
+import { parseJson } from "./json.ts";
 import { reach } from "./net.ts";
 import { isSse } from "./sse.ts";
 import { speaksTls } from "./tls.ts";
@@ -113,6 +114,17 @@ async function explainStatus(wire: Wire, answer: Answered): Promise<void> {
   if (status >= 400) return visit.fail("http_refused", { evidence });
 }
 
+/** The id of a JSON-RPC answer that is not for the request it came with; undefined where the text is no such answer. */
+function foreignId(text: string): string | undefined {
+  const lines = text.split(/\r\n|\r|\n/).flatMap((line) => /^data: ?(.*)$/.exec(line)?.[1] ?? []);
+  for (const one of [text, ...lines]) {
+    const value = parseJson(one);
+    const isAnswer = isRecord(value) && value.jsonrpc === "2.0" && ("result" in value || "error" in value);
+    if (isAnswer && value.id !== undefined && value.id !== null) return JSON.stringify(value.id);
+  }
+  return undefined;
+}
+
 function explainBody({ visit }: Wire, answer: Answered): never {
   const { status, text, end, ms } = answer;
   const type = answer.headers["content-type"];
@@ -121,6 +133,8 @@ function explainBody({ visit }: Wire, answer: Answered): never {
   if (end === "time" || end === "large")
     return visit.fail("endless_answer", { evidence: `${text.length} characters in ${ms} ms, no end` });
   if (end === "cut") return visit.fail("closed_without_answer", { evidence: "the answer broke off" });
+  const id = foreignId(text);
+  if (id !== undefined) return visit.fail("wrong_id", { evidence: `id ${id}${said(answer)}` });
   if (stream || text.trim() === "") {
     const what = stream ? "an event stream that ended without the answer" : "an empty body";
     return visit.fail("empty_answer", { evidence: `HTTP ${status}, ${what}` });

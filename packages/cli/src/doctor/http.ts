@@ -1,6 +1,7 @@
 import type { Route } from "@tenon/client/internal";
 import { isRecord } from "@tenon/core";
 import { request } from "undici";
+import { parseJson } from "./json.ts";
 import { since, type Visit } from "./visit.ts";
 
 /** Bytes that one answer may have. */
@@ -39,14 +40,6 @@ export interface Ask {
   readonly ms: number;
 }
 
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
-
 /** The message of a request's answer; a refusal of the whole HTTP request has no id of its own. */
 function messageFor(value: unknown, id: number | undefined): Readonly<Record<string, unknown>> | undefined {
   for (const one of Array.isArray(value) ? value : [value]) {
@@ -69,7 +62,7 @@ function eventFinder(id: number | undefined): (text: string) => Readonly<Record<
         .flatMap((line) => /^data: ?(.*)$/.exec(line)?.[1] ?? [])
         .join("\n");
       from = ends.lastIndex;
-      const found = messageFor(parse(data), id);
+      const found = messageFor(parseJson(data), id);
       if (found) return found;
     }
     return undefined;
@@ -88,7 +81,7 @@ export async function send(visit: Visit, route: Route, ask: Ask): Promise<Answer
   let head: { status: number; headers: Record<string, string> } | undefined;
   const answer = (end: (Answer & { kind: "answer" })["end"], message?: Readonly<Record<string, unknown>>): Answer => {
     if (!head) return { kind: "silent", url, ms: since(began) };
-    const whole = message ?? (end === "end" ? messageFor(parse(text), id) : undefined);
+    const whole = message ?? (end === "end" ? messageFor(parseJson(text), id) : undefined);
     return { kind: "answer", url, ...head, text, end, ms: since(began), ...(whole && { message: whole }) };
   };
   try {

@@ -28,7 +28,8 @@ async function allTools(visit: Visit, session: Session): Promise<readonly unknow
       return visit.fail("list_failed", { evidence: `tools/list: ${page - 1} pages took all the time there is` });
     }
     if (reply.kind !== "result" || !Array.isArray(reply.value.tools)) return explain(visit, reply, "tools/list");
-    tools.push(...reply.value.tools);
+    // one by one: there may be more than a call takes arguments
+    for (const tool of reply.value.tools) tools.push(tool);
     const next = reply.value.nextCursor;
     if (typeof next !== "string") return tools;
     const shown = JSON.stringify(next.slice(0, 60));

@@ -2,6 +2,7 @@ import { isRecord } from "@tenon/core";
 import { LEGACY_REVISION, MODERN_REVISION } from "@tenon/core/internal";
 import { type Channel, initializeParams, type Reply, type Speech } from "./channel.ts";
 import { CODES } from "./codes.ts";
+import { textOf } from "./json.ts";
 import { Diagnosis, since, type Visit } from "./visit.ts";
 
 /** Revisions of the older era that clients of today still speak. */
@@ -42,12 +43,12 @@ export function checkContextRefusal(visit: Visit, reply: Reply, what: string): v
   const evidence = `${what}: ${reply.message} (${reply.code})`;
   if (reason === "missing_context_field") {
     visit.fail("context_missing_field", {
-      evidence: `field ${String(field)}; ${evidence}`,
-      fix: `send "${String(field)}" in the context of every request; check it with --context`,
+      evidence: `field ${textOf(field)}; ${evidence}`,
+      fix: `send "${textOf(field)}" in the context of every request; check it with --context`,
     });
   }
   if (reason === "invalid_context_value")
-    visit.fail("context_invalid", { evidence: `field ${String(field)}; ${evidence}` });
+    visit.fail("context_invalid", { evidence: `field ${textOf(field)}; ${evidence}` });
 }
 
 /** The versions in a discover result; undefined when it is none. */
@@ -91,10 +92,16 @@ function sessionOf(visit: Visit, channel: Channel, reply: Reply & { kind: "resul
   };
 }
 
+/** Where a server says that the headers of a request are not what its body says: HeaderMismatch of 2026-07-28. */
+const headersLost = (reply: Reply | undefined): string | undefined =>
+  reply?.kind === "error" && reply.code === -32_020 ? `${reply.message} (${reply.code})` : undefined;
+
 /** What all replies together mean when none is a handshake. @throws Diagnosis always */
 async function explainNone(visit: Visit, replies: readonly Reply[]): Promise<never> {
   for (const reply of replies) {
     checkContextRefusal(visit, reply, "handshake");
+    const lost = headersLost(reply);
+    if (lost !== undefined) return visit.fail("headers_lost", { evidence: lost, severity: "error" });
     const versions = refusedVersions(reply);
     if (versions !== undefined) return visit.fail("version_mismatch", { evidence: versions });
   }
@@ -123,7 +130,7 @@ export async function shakeHands(visit: Visit, channel: Channel): Promise<Sessio
     return await agree(visit, channel);
   } catch (error) {
     const mayBe = error instanceof Diagnosis && CODES[error.finding.code].layer === "protocol";
-    if (revision === undefined || !mayBe) throw error;
+    if (revision === undefined || !mayBe || error.finding.code === "headers_lost") throw error;
     const session = await agree({ ...visit, options: others }, channel).catch(() => undefined);
     if (!session) throw error;
     return mismatch(visit, [session.speech.revision], [revision]);
@@ -156,6 +163,9 @@ async function agree(visit: Visit, channel: Channel): Promise<Session> {
   const reply = await firstHandshake(asked);
   visit.facts.latency.handshake = since(began);
   if (reply?.kind !== "result") return explainNone(visit, await Promise.all(asked));
+  const lost = headersLost(early);
+  // the older revision works without them, so that nobody notices what is lost with the newer one
+  if (lost !== undefined) visit.note("headers_lost", { evidence: `${lost}; clients fall back to an older revision` });
   const versions = discovered(reply);
   if (versions?.includes(MODERN_REVISION)) return sessionOf(visit, channel, reply, MODERN_REVISION);
   const chosen = initialized(reply);

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import type { ServerConfig } from "@tenon/client";
 import { messageOf } from "@tenon/core";
 import { createKeyRing, plainSecretKey, readContractKeys } from "@tenon/core/contract";
-import { attempt, ExitError, usageError } from "../failure.ts";
+import { attempt, CommandError, ExitError, usageError } from "../failure.ts";
 import { oneLine } from "../text.ts";
 import { examine, nameOf } from "./doctor.ts";
 import { exitCodeOf, reportText } from "./report.ts";
@@ -109,6 +109,9 @@ async function fromFile(path: string): Promise<Subjects> {
   });
 }
 
+/** `127.0.0.1:8000/mcp` and its like: an address without its beginning. */
+const looksLikeHost = (text: string): boolean => /^[a-z0-9.[\]-]+(:\d+)?(\/\S*)?$/i.test(text) && /[.:]/.test(text);
+
 async function subjects(words: readonly string[], command: readonly string[] | undefined): Promise<Subjects> {
   const isCommand = command !== undefined;
   if (isCommand && command.length < words.length) {
@@ -127,7 +130,17 @@ async function subjects(words: readonly string[], command: readonly string[] | u
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(first))
     throw usageError("the address is not http or https", "write http:// or https://");
   if (!existsSync(first) && !/\.(json|jsonc|ya?ml)$/i.test(first)) {
-    throw usageError(`${first} is neither an address nor a file`, `write http://… , or: tenon doctor -- ${first}`);
+    throw usageError(
+      `${first} is neither an address nor a file`,
+      `write http://${looksLikeHost(first) ? first : "…"}, or, for a command: tenon doctor -- ${first}`,
+    );
+  }
+  if (!existsSync(first)) {
+    const todo = "give the path of a configuration, or an address that begins with http:// or https://";
+    throw new CommandError(
+      { what: "nothing was examined", why: `there is no file ${first}`, todo },
+      { code: "no_config" },
+    );
   }
   return fromFile(first);
 }

@@ -5,6 +5,7 @@ import type { StdioServerConfig } from "@tenon/client";
 import { baseEnvironment, launchOf } from "@tenon/client/internal";
 import { codeOf, isRecord, messageOf } from "@tenon/core";
 import { type Channel, paramsFor, type Reply, replyOf } from "./channel.ts";
+import { parseJson } from "./json.ts";
 import { SLOW } from "./protocol.ts";
 import { since, type Visit } from "./visit.ts";
 
@@ -33,14 +34,6 @@ interface Life {
   heard: boolean;
   readonly pending: Map<number, (message: Readonly<Record<string, unknown>> | undefined) => void>;
 }
-
-const parse = (line: string): unknown => {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-};
 
 /** Processes that run, for the case that this one is ended from outside. */
 const running = new Set<ChildProcess>();
@@ -85,7 +78,7 @@ function start(config: StdioServerConfig): Life {
     pending: new Map(),
   };
   const onLine = (line: string) => {
-    const message = /^\s*\{/.test(line) ? parse(line) : undefined;
+    const message = /^\s*\{/.test(line) ? parseJson(line) : undefined;
     if (!isRecord(message) || message.jsonrpc !== "2.0") {
       if (line.trim() === "") return;
       life.noisy++;

@@ -19,12 +19,17 @@ export type Surroundings = Pick<ServerOptions, "store" | "stateKeys" | "replicas
 };
 
 /** Turns what a part of the making throws into a problem at its place. */
-function tried<T>(problems: Problems, path: KeyPath | ((error: TenonError) => KeyPath), make: () => T): T | undefined {
+function tried<T>(
+  problems: Problems,
+  path: KeyPath | ((error: TenonError) => KeyPath),
+  make: () => T,
+  beginning = "",
+): T | undefined {
   try {
     return make();
   } catch (error) {
     if (!(error instanceof TenonError)) throw error;
-    problems.add(typeof path === "function" ? path(error) : path, error.message);
+    problems.add(typeof path === "function" ? path(error) : path, `${beginning}${error.message}`);
     return undefined;
   }
 }
@@ -49,6 +54,17 @@ function checkSchema(schema: JsonObject | undefined, path: KeyPath, problems: Pr
   problems.add(
     [...path, ...inner.map((key) => (/^\d+$/.test(key) ? Number(key) : key))],
     `is no schema: ${fault.problem}`,
+  );
+}
+
+/** A context is an object; createServer says so of its own option, which is not in the file. */
+function checkContextSchema(schema: JsonObject | undefined, problems: Problems): void {
+  checkSchema(schema, ["mcp", "context_schema"], problems);
+  const type = schema?.type;
+  if (type === undefined || type === "object" || problems.has(["mcp", "context_schema"])) return;
+  problems.add(
+    ["mcp", "context_schema", "type"],
+    `is ${JSON.stringify(type)}; a context is an object with named fields: write type: object`,
   );
 }
 
@@ -97,9 +113,10 @@ function checkCapabilities({ contract }: Settings, problems: Problems): void {
 function contractKeys({ contract }: Settings, problems: Problems): string | undefined {
   if (!contract) return undefined;
   const { keysEnv } = contract;
-  const keys = process.env[keysEnv ?? DEFAULT_KEYS];
+  const variable = keysEnv ?? DEFAULT_KEYS;
+  const keys = process.env[variable];
   const at = ["mcp", ...(keysEnv === undefined ? [] : ["contract_keys_env"])];
-  if (keys) tried(problems, at, () => readContractKeys(keys));
+  if (keys) tried(problems, at, () => readContractKeys(keys), `what the variable ${variable} holds cannot be used: `);
   else if (keysEnv !== undefined)
     problems.add(at, `names ${keysEnv}, which is not set; put the keys there, or take the line out`);
   return keysEnv === undefined ? undefined : keys;
@@ -167,7 +184,7 @@ export async function buildServer(file: ServeFile, around: Surroundings): Promis
   const { settings, problems } = file;
   checkTls(settings, problems);
   checkCapabilities(settings, problems);
-  checkSchema(settings.contract?.schema, ["mcp", "context_schema"], problems);
+  checkContextSchema(settings.contract?.schema, problems);
   const find = createFunctions(settings.folder);
   const server = createHome(file, around);
   // what is wrong with a tool is told although something else is

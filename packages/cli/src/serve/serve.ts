@@ -1,6 +1,6 @@
 import cluster from "node:cluster";
 import { readFileSync, statSync } from "node:fs";
-import { cleanText, codeOf, isLoopback, messageOf } from "@tenon/core";
+import { ConfigError, cleanText, codeOf, isLoopback, messageOf } from "@tenon/core";
 import { CommandError } from "../failure.ts";
 import type { PlaceFlags } from "../place.ts";
 import { WORKER_MARK } from "./messages.ts";
@@ -50,6 +50,17 @@ function readText(path: string): string {
       },
       { code: "no_config", cause },
     );
+  }
+}
+
+/** What a text that is neither YAML nor JSON, or no object, is told. */
+async function readFile(text: string, flags: ServeFlags): Promise<ServeFile> {
+  try {
+    return await readServeFile(text, flags.config, process.env, flags);
+  } catch (cause) {
+    if (!(cause instanceof ConfigError)) throw cause;
+    const todo = `correct it; tenon serve --config ${flags.config} --check looks without serving`;
+    throw new CommandError({ what: "nothing is served", why: cause.message, todo }, { code: cause.code, cause });
   }
 }
 
@@ -143,7 +154,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
       await runServeWorker(flags);
     }
     const text = readText(flags.config);
-    const file = await readServeFile(text, flags.config, process.env, flags);
+    const file = await readFile(text, flags);
     if (flags.check) return await check(file, flags.json === true);
     if (file.problems.all().length > 0) {
       await checkFile(file); // the rest of what is wrong

@@ -44,6 +44,12 @@ describe("a file for tenon serve", () => {
     expect(problems).toHaveLength(3);
     expect(problems.join()).not.toMatch(/12345|hunter/);
   });
+  it("is refused with its place where a part of it is itself", async () => {
+    await expect(read("tools:\n  now: &a\n    input_schema: { properties: { self: *a } }\n")).rejects.toMatchObject({
+      code: "invalid_config",
+      message: expect.stringMatching(/tenon\.yaml:3: .*self is \*a, which it is itself a part of/),
+    });
+  });
   it("is for an editor what it is for the command: the published schema takes it with its variables", () => {
     const example = fileURLToPath(new URL("../../../../examples/time-server/tenon.yaml", import.meta.url));
     const compiled = schemaCheck(serverSchema());

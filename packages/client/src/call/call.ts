@@ -5,7 +5,7 @@ import { isRepeatable } from "../catalog/hints.ts";
 import { checkArguments, checkOutput } from "../catalog/tool-checks.ts";
 import { asUnknownTool, isUnknownTool, saysUnknown } from "../catalog/unknown-tool.ts";
 import { cancelled, withSignal } from "../connection/deadline.ts";
-import type { Server } from "../connection/server.ts";
+import type { Via } from "../connection/endpoint.ts";
 import { checkAnswers } from "../question/questions.ts";
 import { followTask } from "../task/follow.ts";
 import { handleOf } from "../task/handle.ts";
@@ -37,8 +37,8 @@ export interface CallContext extends WireContext {
 /** What is kept of a call while it runs, beside its request. */
 interface CallState {
   readonly source: EventSource;
-  /** The process of a pool that has the call. */
-  readonly via: { member?: Server };
+  /** The process of a pool, or the replica, that has the call. */
+  readonly via: Via;
   /** Names the call for a server that makes tasks, so that it may be sent again when its answer was lost. */
   readonly key: string;
 }
@@ -196,7 +196,7 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
     linkSource(source, request.runtime);
     return source;
   };
-  const state: CallState = { source: sourceOf({}), via: {}, key: randomUUID() };
+  const state: CallState = { source: sourceOf({}), via: { keeps: true }, key: randomUUID() };
   try {
     const begun = request.task === undefined ? begin(context, request, state) : resumed(context, request);
     let { final, round } = await begun;
@@ -217,5 +217,7 @@ export async function callOnWire(context: CallContext, request: ToolCallRequest)
   } catch (error) {
     if (error instanceof ExecutionError && error.code === "invalid_arguments") return problemResult(error);
     throw error;
+  } finally {
+    state.via.release?.();
   }
 }

@@ -70,14 +70,17 @@ export function tracedCall<Outcome>(
 ): Promise<Outcome> {
   if (!openTelemetryApi()) return run(meta);
   const began = performance.now();
-  const ended = (outcome: string): void =>
-    countCall({ side: "client", server: server.name, tool: known() ? tool : undefined, outcome, began });
+  const ended = (outcome: string, span: OpenSpan | undefined): void => {
+    const isKnown = known(); // by now: the first call is made before the catalog is there
+    countCall({ side: "client", server: server.name, tool: isKnown ? tool : undefined, outcome, began });
+    if (!isKnown) span?.rename("tools/call");
+  };
   const name = tool.slice(0, MAX_NAME);
   const about = () => ({
     name: `tools/call ${name}`,
     kind: "client" as const,
     meta,
-    words: content !== undefined,
+    words: content,
     expected: isSuspension,
     attributes: {
       "mcp.method.name": "tools/call",
@@ -92,14 +95,14 @@ export function tracedCall<Outcome>(
     try {
       const outcome = await run(carried(meta, span));
       const how = endedAs(outcome);
-      ended(how);
+      ended(how, span);
       span?.set({ ...spoken(server), "tenon.outcome": how });
       if (how === "tool_error") span?.fail("tool_error");
       if (content && isToolResult(outcome)) span?.set({ "gen_ai.tool.call.result": content(outcome.content) });
       return outcome;
     } catch (error) {
       const how = isSuspension(error) ? "suspended" : codeOf(error) === "cancelled" ? "cancelled" : "error";
-      ended(how);
+      ended(how, span);
       span?.set({ ...spoken(server), "tenon.outcome": how });
       throw error;
     }
@@ -122,7 +125,7 @@ export function tracedRead<Answer>(
     name: method === "prompts/get" ? `${method} ${name}` : method,
     kind: "client" as const,
     meta,
-    words: content !== undefined,
+    words: content,
     attributes: {
       "mcp.method.name": method,
       [method === "prompts/get" ? "gen_ai.prompt.name" : "mcp.resource.uri"]: name,

@@ -8,9 +8,8 @@ import {
 import { type ContentOf, jsonSize } from "@tenon/core/internal";
 import type { Connection } from "../connection/connection.ts";
 import { cancelled, startDeadline, withSignal } from "../connection/deadline.ts";
-import type { Attempted, CallRoute, Endpoint } from "../connection/endpoint.ts";
+import type { Attempted, CallRoute, Endpoint, Via } from "../connection/endpoint.ts";
 import { ANY_RESULT, type Exchange } from "../connection/exchange.ts";
-import type { Server } from "../connection/server.ts";
 import { bounded } from "../connection/time.ts";
 import { metaUnder } from "../contract/accepted.ts";
 import { type Emit, progressEvent } from "../events.ts";
@@ -166,7 +165,7 @@ export interface Sending {
   /** Whether it may be sent again; once by default. */
   readonly mayRepeat?: () => boolean;
   /** The member of a pool that it is sent to, or was sent to: what one process of a pool began, only that one may know. */
-  readonly via?: { member?: Server };
+  readonly via?: Via;
 }
 
 const ALONE: Attempted = { lostMs: 0, others: false };

@@ -12,6 +12,15 @@ export interface CallRoute {
   failed?: Set<object>;
 }
 
+/** Where a call goes, or went: what one process or replica began, only that one may know. */
+export interface Via {
+  member?: Server;
+  /** The call says when it is over: until then a replica that leaves is not closed under it. */
+  readonly keeps?: true;
+  /** Lets go of the replica that has the call; there once one has it. */
+  release?: () => void;
+}
+
 /** One request on its way to a server. */
 export interface Sent {
   readonly method: string;
@@ -27,8 +36,7 @@ export interface Sent {
   readonly mayRepeat: () => boolean;
   /** Counts for the server's `concurrency`. */
   readonly inTurn: boolean;
-  /** Where it goes, or went: what one process began, only that one may know. */
-  readonly via: { member?: Server };
+  readonly via: Via;
   readonly route: CallRoute;
   readonly headers: Readonly<Record<string, string>>;
   readonly meta: Readonly<Record<string, unknown>>;

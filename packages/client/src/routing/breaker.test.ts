@@ -40,6 +40,18 @@ describe("a breaker with its own numbers", () => {
     expect(breaker.state).toBe("open");
   });
 
+  it("lets through what it says it admits, also when the clock ticks while it opens", async () => {
+    const { breaker, fail, succeed } = scene({ failures: 0, openMs: 3 });
+    const before = Date.now();
+    let at = before;
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => at++);
+    await fail();
+    clock.mockImplementation(() => at);
+    for (at = before; !breaker.admits; at++);
+    await expect(succeed()).resolves.toBe("well");
+    clock.mockRestore();
+  });
+
   it("lets one call through after five minutes, which closes it, or opens it for five more", async () => {
     const { breaker, states, failTimes, fail, succeed } = scene();
     await failTimes(51);

@@ -108,11 +108,11 @@ export function createBreaker(options: BreakerOptions, onChange: (state: Breaker
     },
   };
   let retryAt: number | undefined;
+  let duration: number = openMs;
   const halfOpenAfter = {
     next: ({ result }: { readonly result: object }) => {
       // a try that its caller gave up leaves the question open: the next call is the next try
-      const duration = "error" in result && saysNothing(result.error) ? 0 : openMs;
-      retryAt = Date.now() + duration;
+      duration = "error" in result && saysNothing(result.error) ? 0 : openMs;
       return { duration, next: halfOpenAfter.next };
     },
   };
@@ -125,6 +125,8 @@ export function createBreaker(options: BreakerOptions, onChange: (state: Breaker
   };
   policy.onStateChange((state) => {
     if (state === State.Closed) retryAt = undefined;
+    // by a clock that is read after the policy's own: what is due here, it lets through
+    if (state === State.Open) retryAt = Date.now() + duration;
     onChange(stateOf());
   });
   return {

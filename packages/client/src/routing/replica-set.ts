@@ -195,7 +195,11 @@ export class ReplicaSet implements Endpoint {
     return this.#search(sent, attempt, {
       order: () => (this.#session ? this.identify().then((who) => this.#orderOf(sent, who)) : this.#orderOf(sent, "")),
       onAnswer: (replica) => {
-        sent.via.member = replica.server;
+        const { via } = sent;
+        if (via.member === replica.server) return;
+        via.release?.();
+        via.member = replica.server;
+        if (via.keeps) via.release = replica.keep();
       },
     });
   }
@@ -236,17 +240,21 @@ export class ReplicaSet implements Endpoint {
       if (!replica) throw this.#given(sent, search, ran);
       search.visited.add(replica);
       let began = 0;
+      let lacking = false;
       const use = (connection: Connection) => {
         replica.met(connection);
         began ||= Date.now();
         return attempt(connection, { lostMs, others: this.#next(search, SUITS.resting) !== undefined });
       };
       try {
-        const answer = await replica.run(() => replica.server.use(what, use, elsewhere, mayRepeat));
-        if (!sent.saysLacking?.(answer) || !this.#lacksAnd(replica, tool, search)) {
-          how.onAnswer(replica);
-          return answer;
-        }
+        // inside: one that leaves is closed when nothing of it is needed any more
+        const answer = await replica.run(async () => {
+          const found = await replica.server.use(what, use, elsewhere, mayRepeat);
+          lacking = sent.saysLacking?.(found) === true && this.#lacksAnd(replica, tool, search);
+          if (!lacking) how.onAnswer(replica);
+          return found;
+        });
+        if (!lacking) return answer;
       } catch (thrown) {
         if (!(thrown instanceof TenonError)) throw thrown;
         const lacks = sent.lacks?.(thrown) === true;

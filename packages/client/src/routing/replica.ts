@@ -52,6 +52,8 @@ export class Replica {
   readonly breaker: Breaker | undefined;
   leaving = false;
   #requests = 0;
+  /** Calls that began here and are not over, between their requests too. */
+  #calls = 0;
   #restsUntil = 0;
   readonly #rests = backoff(REST);
   #looking = false;
@@ -102,7 +104,7 @@ export class Replica {
       return await (this.breaker ? this.breaker.run(work) : work());
     } finally {
       this.#requests--;
-      if (this.#requests === 0) this.#onIdle?.();
+      this.#tellIdle();
     }
   }
 
@@ -126,9 +128,21 @@ export class Replica {
     keepNewest(this.#lacking, tool, performance.now() + LACKING_MS, MAX_LACKING);
   }
 
-  /** Resolves when nothing is in flight. */
+  /** Keeps it open for a call that has begun here, until the result is called. */
+  keep(): () => void {
+    let kept = true;
+    this.#calls++;
+    return () => {
+      if (!kept) return;
+      kept = false;
+      this.#calls--;
+      this.#tellIdle();
+    };
+  }
+
+  /** Resolves when nothing is in flight, and no call that began here goes on. */
   idle(): Promise<void> {
-    if (this.#requests === 0) return Promise.resolve();
+    if (this.#requests + this.#calls === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#onIdle = resolve;
     });
@@ -161,6 +175,10 @@ export class Replica {
   #driftFrom(announced: readonly string[]): ContractDrift | undefined {
     const words = (this.declared ?? []).filter(isCapability);
     return words.length === 0 ? undefined : driftOf(new Set(words), announced);
+  }
+
+  #tellIdle(): void {
+    if (this.#requests + this.#calls === 0) this.#onIdle?.();
   }
 
   #rest(ms: number): void {

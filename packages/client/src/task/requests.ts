@@ -1,6 +1,6 @@
 import { isRecord, META, ProtocolError } from "@tenon/core";
 import { sendRequest, type TaskMethod, type WireContext, type WireRequest } from "../call/wire.ts";
-import type { Server } from "../connection/server.ts";
+import type { Via } from "../connection/endpoint.ts";
 import type { EventSource } from "../types/events.ts";
 import { readTask, taskInWords, type WireTask } from "./task.ts";
 
@@ -16,7 +16,7 @@ export interface TaskTarget {
   readonly meta: Readonly<Record<string, unknown>>;
   readonly source: EventSource;
   /** The process of a pool that began it. */
-  readonly via: { member?: Server };
+  readonly via: Via;
 }
 
 /** The JSON-RPC code of a refusal; undefined for any other error. */

@@ -103,6 +103,13 @@ describe("the ring of keys", () => {
     );
   });
 
+  it("believes nothing that has no canonical form: half a surrogate pair", () => {
+    const ring = createKeyRing([newContractKey({ kid: "k", alg: "HS256" })]);
+    const signed = ring.sign(declaration);
+    expect(ring.faultOf({ ...signed, server_id: "\ud800" })).toBe("invalid");
+    expect(ring.faultOf({ ...signed, context_schema: { title: "\udfff" } })).toBe("invalid");
+  });
+
   it("signs with a plain secret of any length only where that is asked for", () => {
     const key = plainSecretKey("short");
     expect(() => createKeyRing([key])).toThrow("32 are the least");

@@ -1,6 +1,6 @@
 import { createHmac, sign, timingSafeEqual, verify } from "node:crypto";
 import { ConfigError, ContractError } from "../errors.ts";
-import { canonicalJson } from "../json.ts";
+import { canonicalJson, JsonError } from "../json.ts";
 import type { ContractDeclaration, ContractSignature } from "./declaration.ts";
 import { type ContractKey, type OpenKey, openKeys } from "./keys.ts";
 
@@ -16,6 +16,16 @@ export function signedBytes(declaration: ContractDeclaration): Buffer {
   return Buffer.from(
     canonicalJson({ server_id, version, capabilities, context_schema, authentication, next_rotation_time }),
   );
+}
+
+/** The same of a declaration that came over the wire: of one without a canonical form nobody can have signed anything. */
+function bytesOf(declaration: ContractDeclaration): Buffer | undefined {
+  try {
+    return signedBytes(declaration);
+  } catch (error) {
+    if (error instanceof JsonError) return undefined;
+    throw error;
+  }
 }
 
 function signatureOf(key: OpenKey, bytes: Buffer): Buffer {
@@ -99,7 +109,8 @@ export function createKeyRing(keys: readonly ContractKey[], began = Date.now(), 
       const key = open.find(({ kid }) => kid === signature.kid);
       if (!key) return "unknown_key";
       if (key.alg !== signature.alg) return "wrong_algorithm";
-      if (!fits(key, signedBytes(declaration), Buffer.from(signature.value, "base64url"))) return "invalid";
+      const bytes = bytesOf(declaration);
+      if (!bytes || !fits(key, bytes, Buffer.from(signature.value, "base64url"))) return "invalid";
       // signed without a time, it would count for ever
       const until = next_rotation_time === undefined ? Number.NEGATIVE_INFINITY : Date.parse(next_rotation_time);
       return until + SKEW_MS < now ? "expired" : undefined;

@@ -1,3 +1,5 @@
+import { messageOf } from "../errors.ts";
+import { toJson } from "../json.ts";
 import { checkOptions, type OptionCheck } from "../options.ts";
 import { type RedactRules, redactor } from "../redactor.ts";
 
@@ -13,7 +15,7 @@ export interface TelemetryOptions {
 /** Characters of one value on a span. */
 const MAX_CHARS = 4_096;
 
-/** Makes a value an attribute: without what is secret, as JSON, cut to 4,096 characters. */
+/** Makes a value an attribute: without what is secret, as JSON, cut to 4,096 characters. Never throws. */
 export type ContentOf = (value: unknown) => string;
 
 /** Refuses options of telemetry that nobody understands. @throws ConfigError */
@@ -30,8 +32,16 @@ export const checkTelemetry: OptionCheck = (given, where) => {
 export function contentOf({ content = false }: TelemetryOptions = {}): ContentOf | undefined {
   if (content === false) return undefined;
   const clean = redactor(content === true ? {} : content);
+  const textOf = (value: unknown): string => {
+    if (typeof value === "string") return clean(value);
+    try {
+      return JSON.stringify(clean(toJson(value)));
+    } catch (error) {
+      return `(${messageOf(error)})`; // what is observed goes on, whatever a caller gave it
+    }
+  };
   return (value) => {
-    const text = typeof value === "string" ? clean(value) : (JSON.stringify(clean(value)) ?? "");
+    const text = textOf(value);
     return text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS - 1)}…` : text;
   };
 }

@@ -2,6 +2,7 @@ import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Attributes, Context, Link, Span } from "@opentelemetry/api";
 import { isRecord } from "../json.ts";
 import { tracingApi } from "./api.ts";
+import type { ContentOf } from "./content.ts";
 
 type Api = typeof OpenTelemetry;
 
@@ -39,6 +40,8 @@ export function carriedTrace(meta: Meta): TraceCarrier | undefined {
 export interface OpenSpan {
   /** What the other side gets, so that its spans become children of this one. */
   readonly carrier: TraceCarrier | undefined;
+  /** Gives it another name, where only its end tells what it was. */
+  rename(name: string): void;
   /** Adds attributes, where they are known by now. */
   set(attributes: Attributes): void;
   /**
@@ -62,8 +65,8 @@ export interface SpanAbout {
   readonly meta?: Meta;
   /** Whether the trace of `meta` counts more than a span that is active, as it does for servers. Default false. */
   readonly continues?: boolean;
-  /** Whether errors may be told in their own words, which may repeat what was sent. Default false. */
-  readonly words?: boolean | undefined;
+  /** How errors may be told in their own words, which may repeat what was sent. Default: not at all. */
+  readonly words?: ContentOf | undefined;
   /** Whether what was thrown is no failure, such as a call that is suspended until somebody answers. Default: all are. */
   readonly expected?: (error: unknown) => boolean;
 }
@@ -162,6 +165,7 @@ async function spanned<T>(api: Api, what: SpanAbout, run: (span: OpenSpan | unde
   };
   const open: OpenSpan = {
     carrier: carrierOf(api, span),
+    rename: (name) => void span.updateName(name),
     set: (attributes) => void span.setAttributes(attributes),
     fail: (type, message) => fail({ "error.type": type }, message),
   };
@@ -169,7 +173,7 @@ async function spanned<T>(api: Api, what: SpanAbout, run: (span: OpenSpan | unde
     return await api.context.with(api.trace.setSpan(parent, span), () => run(open));
   } catch (error) {
     if (!what.expected?.(error))
-      fail(errorAttributes(error), what.words && error instanceof Error ? error.message.slice(0, 500) : undefined);
+      fail(errorAttributes(error), error instanceof Error ? what.words?.(error.message).slice(0, 500) : undefined);
     throw error;
   } finally {
     span.end();

@@ -195,7 +195,7 @@ export function openContract(
       const { meta, caller } = exchange;
       if (META.contract in meta) version(meta);
       const capability = capabilityOf[method];
-      if (declared && capability !== undefined && !declared.includes(capability)) {
+      if (capability !== undefined && !capabilities().includes(capability)) {
         throw new ProtocolError(
           ProtocolErrorCode.MethodNotFound,
           `${method} needs the capability ${capability}, which this server's contract does not declare`,

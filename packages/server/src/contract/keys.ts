@@ -27,6 +27,16 @@ function refusePublic(keys: readonly ContractKey[]): void {
   );
 }
 
+/** Says where keys that are none stand: whoever reads that may have set a variable, or none at all. */
+function from<T>(place: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(`${place}: ${error.message}`, { code: error.code, cause: error });
+  }
+}
+
 /** @throws ConfigError `code: "contract_keys"` */
 export function openContractKeys(
   given: readonly ContractKey[] | string | undefined,
@@ -38,14 +48,16 @@ export function openContractKeys(
   if (plain !== undefined && Buffer.byteLength(plain) < MIN_SECRET_BYTES) {
     log("warning", `MCP_SERVER_SECRET has less than ${MIN_SECRET_BYTES} bytes: who sees one signature can guess it`);
   }
-  const keys = typeof listed === "string" ? readContractKeys(listed) : listed;
-  if (keys) refusePublic(keys);
-  const ring = keys
-    ? createKeyRing(keys)
-    : plain === undefined
-      ? undefined
-      : createKeyRing([plainSecretKey(plain)], Date.now(), 1);
-  ring?.mac(Buffer.alloc(0)); // throws now, not in front of a client, when none is active yet
+  const place = given === undefined ? "TENON_CONTRACT_KEYS" : "createServer({ contract }).keys";
+  const listedRing = from(place, () => {
+    const keys = typeof listed === "string" ? readContractKeys(listed) : listed;
+    if (!keys) return undefined;
+    refusePublic(keys);
+    const own = createKeyRing(keys);
+    own.mac(Buffer.alloc(0)); // throws now, not in front of a client, when none is active yet
+    return own;
+  });
+  const ring = listedRing ?? (plain === undefined ? undefined : createKeyRing([plainSecretKey(plain)], Date.now(), 1));
   return {
     ring,
     plainSignature(over) {

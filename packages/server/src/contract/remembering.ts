@@ -19,6 +19,9 @@ export interface Remembering {
 const MAX_SESSIONS = 10_000;
 /** Characters of their contexts together, as they were last written. */
 const MAX_CHARS = 16 * 1024 * 1024;
+/** Writes that a store has to do at a time, and sessions that wait for one: with a store that is slow or hangs, both would pile up. */
+const MAX_WRITES = 100;
+const MAX_WAITING = 1_000;
 /** Milliseconds between two writes of one session: a context with a trace id changes with every call. */
 const WRITE_EVERY_MS = 1_000;
 /** Milliseconds that closing waits for the store. */
@@ -64,11 +67,22 @@ export function createRemembering(
   { server, ttlMs, log }: { server: string; ttlMs: number; log: ServerLog },
 ): Remembering {
   const entries = new Map<string, Entry>();
+  const waiting = new Set<Entry>();
+  let writes = 0;
   let chars = 0;
   let closed = false;
   let complained = Number.NEGATIVE_INFINITY;
 
+  /** Calls go on without: it is for who asks what the last context was. */
+  function complain(about: Record<string, unknown>): void {
+    const now = performance.now();
+    if (now - complained < COMPLAIN_EVERY_MS) return;
+    complained = now;
+    log("warning", "the last context of a session could not be kept", about);
+  }
+
   async function write(entry: Entry): Promise<void> {
+    writes += 1;
     entry.dirty = false;
     entry.failed = false;
     entry.writtenAt = performance.now();
@@ -80,12 +94,10 @@ export function createRemembering(
     try {
       await store.put({ server, owner, session }, context, ttlMs);
     } catch (error) {
-      // calls go on without: it is for who asks what the last context was
       entry.failed = true;
-      const now = performance.now();
-      if (now - complained < COMPLAIN_EVERY_MS) return;
-      complained = now;
-      log("warning", "the last context of a session could not be kept", { error });
+      complain({ error });
+    } finally {
+      writes -= 1;
     }
   }
 
@@ -93,21 +105,39 @@ export function createRemembering(
   async function flush(entry: Entry): Promise<void> {
     clearTimeout(entry.timer);
     entry.timer = undefined;
-    await entry.writing;
+    if (entry.writing) await entry.writing;
     if (!entry.dirty) return;
+    waiting.delete(entry);
     entry.writing ??= write(entry).finally(() => {
       entry.writing = undefined;
       // what came meanwhile is written in its turn, unless somebody waits for it
       if (entry.dirty && !closed) plan(entry);
+      const [next] = waiting;
+      if (next && writes < MAX_WRITES) void flush(next);
     });
     await entry.writing;
+  }
+
+  /** Has it written once the store can take it; what it is too far behind for is not kept. */
+  function begin(entry: Entry): void {
+    if (writes < MAX_WRITES) void flush(entry);
+    else if (waiting.size < MAX_WAITING) waiting.add(entry);
+    else {
+      clearTimeout(entry.timer);
+      entry.dirty = false;
+      if (entries.get(entry.key) === entry) {
+        entries.delete(entry.key);
+        chars -= entry.size;
+      }
+      complain({ reason: `the store is ${MAX_WAITING} contexts behind` });
+    }
   }
 
   function plan(entry: Entry): void {
     if (entry.timer || entry.writing) return;
     const waitMs = entry.writtenAt + WRITE_EVERY_MS - performance.now();
-    if (waitMs <= 0) void flush(entry);
-    else entry.timer = setTimeout(() => void flush(entry), waitMs).unref();
+    if (waitMs <= 0) begin(entry);
+    else entry.timer = setTimeout(() => begin(entry), waitMs).unref();
   }
 
   function makeRoom(): void {
@@ -115,7 +145,7 @@ export function createRemembering(
       if (entries.size <= MAX_SESSIONS && chars <= MAX_CHARS) return;
       entries.delete(key);
       chars -= entry.size;
-      if (entry.dirty) void flush(entry);
+      if (entry.dirty && !waiting.has(entry)) begin(entry);
     }
   }
 
@@ -154,7 +184,7 @@ export function createRemembering(
     },
     async close() {
       closed = true;
-      const written = Promise.all([...entries.values()].map(flush));
+      const written = Promise.all([...entries.values(), ...waiting].map(flush));
       // a store that does not answer must not keep a process from ending
       await within(CLOSE_MS, written, () => new Error("late")).catch(() => undefined);
       entries.clear();

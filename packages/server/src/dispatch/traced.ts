@@ -57,17 +57,19 @@ export function traced(
   const target = TARGETS[method];
   const name = target && String(params[target.of]).slice(0, MAX_NAME);
   const isCall = method === "tools/call";
-  const known = isCall && service.registry.tools.has(String(params.name));
+  const { tools, prompts } = service.registry;
+  const names = isCall ? tools : method === "prompts/get" ? prompts : undefined;
+  const known = names?.has(String(params.name)) === true;
   const began = performance.now();
   const ended = (outcome: string): void => {
     if (isCall) countCall({ side: "server", server: serverName, tool: known ? name : undefined, outcome, began });
   };
   const about = () => ({
-    // addresses, and tools that there are not, may be any number
-    name: name === undefined || method === "resources/read" || (isCall && !known) ? method : `${method} ${name}`,
+    // addresses, and tools and prompts that there are not, may be any number
+    name: known ? `${method} ${name}` : method,
     kind: "server" as const,
     meta: exchange.meta,
-    words: content !== undefined,
+    words: content,
     expected: isCallers,
     attributes: {
       "mcp.method.name": method,

@@ -15,7 +15,7 @@ const CHECK_MS = 10_000;
 const MISSED = 3;
 /** After which Consul forgets an instance that is not healthy: it died without a word. */
 const FORGET_AFTER = "10m";
-/** Milliseconds that one request to Consul may take, and that leaving may. */
+/** Milliseconds that one request to Consul may take, and that leaving may: half for what is under way, half to say it. */
 const REQUEST_MS = 5_000;
 const LEAVE_MS = 1_000;
 /** Characters of one value of an instance's meta data. */
@@ -132,6 +132,8 @@ class ConsulRegistration implements Registration {
   #failing = false;
   #timer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
+  #leaving = false;
+  /** Ends the requests that are under way when it leaves. */
   readonly #abort = new AbortController();
   #beating: Promise<void> = Promise.resolve();
 
@@ -146,10 +148,13 @@ class ConsulRegistration implements Registration {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       clearTimeout(this.#timer);
-      this.#abort.abort();
+      this.#leaving = true;
+      // a request that registers must not come after the one that takes it out, as far as that can be waited for
+      const late = setTimeout(() => this.#abort.abort(), LEAVE_MS / 2);
       await this.#beating;
+      clearTimeout(late);
       const path = `v1/agent/service/deregister/${encodeURIComponent(this.#id)}`;
-      await this.#put(path, undefined, LEAVE_MS).catch((error: unknown) => {
+      await this.#put(path, undefined, LEAVE_MS / 2).catch((error: unknown) => {
         this.#server.log("warning", `Consul was not told that this server leaves: ${messageOf(error)}`);
       });
     })();
@@ -160,7 +165,7 @@ class ConsulRegistration implements Registration {
   async #beat(): Promise<void> {
     try {
       const known = this.#told !== undefined && this.#told === this.#instance(false) && (await this.#isKnown());
-      if (!known && !this.#abort.signal.aborted) {
+      if (!known && !this.#leaving) {
         this.#told = undefined;
         await this.#put("v1/agent/service/register", this.#instance(true), REQUEST_MS);
         this.#told = this.#instance(false);
@@ -169,12 +174,12 @@ class ConsulRegistration implements Registration {
       this.#failing = false;
     } catch (error) {
       // said once, not with every beat of an outage
-      if (!this.#failing && !this.#abort.signal.aborted) {
+      if (!this.#failing && !this.#leaving) {
         this.#server.log("warning", `Consul does not answer as it should; tried again: ${messageOf(error)}`);
       }
       this.#failing = true;
     }
-    if (this.#abort.signal.aborted) return;
+    if (this.#leaving) return;
     this.#timer = setTimeout(() => {
       this.#beating = this.#beat();
     }, this.#options.checkIntervalMs ?? CHECK_MS);
@@ -211,11 +216,12 @@ class ConsulRegistration implements Registration {
 
   async #ask(method: "GET" | "PUT", path: string, body: string | undefined, timeoutMs: number): Promise<number> {
     const { token } = this.#options;
+    const timeout = AbortSignal.timeout(timeoutMs);
     const response = await fetch(new URL(path, this.#base), {
       method,
       headers: { "content-type": "application/json", ...(token !== undefined && { "x-consul-token": token }) },
       redirect: "error",
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: this.#leaving ? timeout : AbortSignal.any([timeout, this.#abort.signal]),
       ...(body !== undefined && { body }),
     });
     await response.body?.cancel();
