@@ -19,9 +19,7 @@ const server = createServer({
     }),
   }, // signed with TENON_CONTRACT_KEYS
 });
-server.tool("list_orders", { description: "Lists the open orders." }, (_, ctx) =>
-  orders.list(String(ctx.context?.department)),
-);
+server.tool("list_orders", { description: "Lists the open orders." }, (_, ctx) => orders.list(ctx.context.department));
 // #endregion
 
 // #region options

@@ -58,7 +58,7 @@ server.tool(
       answer.action !== "accept" ? "unanswered" : answer.data === "approve" ? "approved" : "rejected";
     // a process that dies after the insert runs this again, with the same key
     const number = await ctx.step("record", (key) => {
-      insert.run(key, ctx.context?.user_id, subject, amount, grounds, decision);
+      insert.run(key, ctx.context.user_id, subject, amount, grounds, decision);
       return numberOf.get(key)?.rowid ?? 0;
     });
     return { decision, number };

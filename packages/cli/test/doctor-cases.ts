@@ -225,6 +225,18 @@ export const PROTOCOL: Case[] = [
       }),
   ],
   [
+    "a request whose body does not arrive",
+    "handshake_refused",
+    "pass its body on",
+    () =>
+      http({
+        on: {
+          "server/discover": (_, reply) => reply.error(-32_700, "The request body is not JSON"),
+          initialize: (_, reply) => reply.error(-32_700, "The request body is not JSON"),
+        },
+      }),
+  ],
+  [
     "the transport of 2024",
     "sse_only",
     "Streamable HTTP",

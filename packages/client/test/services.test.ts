@@ -125,6 +125,20 @@ describe("a server of a registry", () => {
     await expect.poll(() => client.servers()[0]?.replicas?.map(({ id }) => id)).toEqual(["b"]);
   });
 
+  it("goes on at a replica that joined while the others were tried, and at none that left meanwhile", async () => {
+    const [a, b, c] = [await replica("a"), await replica("b"), await replica("c")];
+    const { registry, say } = spoken(entries(a, b));
+    const client = connect(kb(), { registry });
+    const places = await Promise.all(threads.map(async (thread) => [thread, await place(client, thread)]));
+    const [mine] = places.find(([, where]) => where === "a") ?? [];
+    a.behave((_, reply) => {
+      say([{ url: c.url, id: "kb-2" }]);
+      reply.http(503, {}, "leaving");
+    });
+    expect(await said(client, "spend", "x", mine)).toBe("c spent x");
+    expect(b.effects).toEqual([]);
+  });
+
   it("goes on with the last replicas while its registry is down, and tells", async () => {
     const [a, b] = [await replica("a"), await replica("b")];
     const consul = await start(consulStub());

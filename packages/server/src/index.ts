@@ -2,7 +2,7 @@
 import "@modelcontextprotocol/server";
 
 export type { AcceptedContext } from "./contract/contract.ts";
-export type { ContractOptions } from "./contract/options.ts";
+export type { ContextOf, ContractOptions } from "./contract/options.ts";
 export type { CacheHint } from "./definition/cache.ts";
 export type { Completer, CompletionContext } from "./definition/completion.ts";
 export { audio, type Content, content, file, image, link, text } from "./definition/content.ts";
@@ -29,7 +29,7 @@ export {
   type ExtensionMethod,
   extensionMethod,
 } from "./extension/extensions.ts";
-export type { Caller, ClientDescription, ContextLog, Exchange, ToolContext } from "./handler/context.ts";
+export type { AnyContext, Caller, ClientDescription, ContextLog, Exchange, ToolContext } from "./handler/context.ts";
 export type { PromptMessage, ResourceContents } from "./handler/inner.ts";
 export type { WorkerPoolOptions } from "./handler/workers.ts";
 export type { AdminListening, AdminOptions } from "./http/admin.ts";

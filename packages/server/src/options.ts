@@ -20,6 +20,7 @@ import { type ContractOptions, contractOption } from "./contract/options.ts";
 import type { VisibleTags } from "./definition/access.ts";
 import { ARGUMENT_LIMITS, type ArgumentLimits, type UnknownArguments } from "./definition/arguments.ts";
 import type { CacheOptions } from "./definition/cache.ts";
+import type { AnySchema } from "./definition/json-schema.ts";
 import type { ScopeHierarchy } from "./definition/scopes.ts";
 import { checkTimeoutMs } from "./definition/time-limit.ts";
 import type { WorkerPoolOptions } from "./handler/workers.ts";
@@ -28,7 +29,7 @@ import { LEVELS, type LogEntry, type LogLevel } from "./log.ts";
 import { TASKS_OPTIONS, type TasksOptions } from "./task/options.ts";
 
 /** What `createServer` takes. */
-export interface ServerOptions<Lifespan = undefined> {
+export interface ServerOptions<Lifespan = undefined, S extends AnySchema = AnySchema> {
   /** Machine name, for example `"orders"`. */
   name: string;
   /** Version of the server, for people and logs. */
@@ -82,7 +83,7 @@ export interface ServerOptions<Lifespan = undefined> {
    * The context contract: which context every call must carry, checked before anything of yours runs and announced with a signature.
    * Left out: none is asked for. Of a server that is mounted in another, the other's contract counts.
    */
-  contract?: ContractOptions;
+  contract?: ContractOptions<S>;
   /**
    * Scopes that include others: `{ "orders:refund": ["orders:read"] }`. What is implied may imply more. It counts for every scope
    * this server asks for. Default: a granted `orders:*` covers what begins with `orders:`, and nothing else.

@@ -3,10 +3,11 @@ import { checkOptions, contentOf } from "@tenon/core/internal";
 import { openMemory } from "@tenon/store";
 import { checkCaller } from "./auth/caller.ts";
 import type { Contract } from "./contract/contract.ts";
-import { readContractOptions } from "./contract/options.ts";
+import { type ContextOf, readContractOptions } from "./contract/options.ts";
 import { READING_RULES } from "./definition/arguments.ts";
 import { createCacheHints } from "./definition/cache.ts";
 import { createDefining, type Defining, registerHome } from "./definition/defining.ts";
+import type { AnySchema } from "./definition/json-schema.ts";
 import { createRegistry } from "./definition/registry.ts";
 import { MAX_RESULT_BYTES } from "./definition/result.ts";
 import { createScopes } from "./definition/scopes.ts";
@@ -41,7 +42,9 @@ const SPILL_BYTES = 64 * 1024;
  * @throws ConfigError for unknown options or a malformed state key
  * @example const server = createServer({ name: "math", version: "1.0.0" })
  */
-export function createServer<Lifespan = undefined>(options: ServerOptions<Lifespan>): TenonServer<Lifespan> {
+export function createServer<Lifespan = undefined, S extends AnySchema = AnySchema>(
+  options: ServerOptions<Lifespan, S>,
+): TenonServer<Lifespan, ContextOf<S>> {
   checkServerOptions(options);
   const admission = { verifier: options.auth, scopes: createScopes(options.scopeHierarchy) };
   const registry = createRegistry(options.visibleTags);
@@ -274,5 +277,6 @@ export function createServer<Lifespan = undefined>(options: ServerOptions<Lifesp
     [Symbol.asyncDispose]: () => server.close(),
   };
   registerHome(server, service);
-  return server;
+  // every context is held against that schema before a handler sees it
+  return server as TenonServer<Lifespan, ContextOf<S>>;
 }

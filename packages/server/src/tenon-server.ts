@@ -15,6 +15,7 @@ import type { AnySchema } from "./definition/json-schema.ts";
 import type { Change } from "./definition/registry.ts";
 import type { Notifier } from "./dispatch/notify.ts";
 import type { Extension } from "./extension/extensions.ts";
+import type { AnyContext } from "./handler/context.ts";
 import type { AdminListening, AdminOptions } from "./http/admin.ts";
 import type { RunOptions } from "./http/flags.ts";
 import type { FetchOptions } from "./http/http.ts";
@@ -24,7 +25,7 @@ import type { PageResult } from "./question/pages.ts";
 import type { Working } from "./task/tasks.ts";
 
 /** A server: define first, then serve over any number of transports at once. */
-export interface TenonServer<Lifespan = undefined> {
+export interface TenonServer<Lifespan = undefined, Context = AnyContext> {
   /** As given to `createServer`. */
   readonly name: string;
   /**
@@ -35,7 +36,7 @@ export interface TenonServer<Lifespan = undefined> {
   tool<I extends AnySchema | NoInput = NoInput, O extends AnySchema | undefined = undefined>(
     name: string,
     options: ToolOptions<I, O>,
-    handler: ToolHandler<I, O, Lifespan>,
+    handler: ToolHandler<I, O, Lifespan, Context>,
   ): this;
   /**
    * Adds a tool whose function runs in a worker thread, so that it may block.
@@ -46,12 +47,12 @@ export interface TenonServer<Lifespan = undefined> {
    * Adds a resource, or a family of them when the URI is a template (RFC 6570).
    * @example server.resource("order://{orderId}", {}, ({ orderId }) => orders.get(orderId))
    */
-  resource(uri: string, options: ResourceOptions, handler: ResourceHandler<Lifespan>): this;
+  resource(uri: string, options: ResourceOptions, handler: ResourceHandler<Lifespan, Context>): this;
   /** Adds a prompt: a handler that returns text (one user message) or a list of messages. */
   prompt<I extends AnySchema | NoInput = NoInput>(
     name: string,
     options: PromptOptions<I>,
-    handler: PromptHandler<I, Lifespan>,
+    handler: PromptHandler<I, Lifespan, Context>,
   ): this;
   /**
    * Adds definitions made with `defineTool`, `defineResource` and `definePrompt`, and middleware around every request (the

@@ -10,9 +10,9 @@ import {
   readDeclaration,
   writeContractKeys,
 } from "@tenon/core/contract";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it, vi } from "vitest";
 import { z } from "zod";
-import { createServer, type TenonServer } from "../src/index.ts";
+import { type AnyContext, createServer, type TenonServer } from "../src/index.ts";
 import { connect as inMemory } from "../src/testing/index.ts";
 import { CONTEXT, desk } from "./contract-server.ts";
 import { initialize, legacy, modern, overSocket, type Raw } from "./raw-requests.ts";
@@ -292,6 +292,40 @@ describe("capabilities of a contract", () => {
       expect((await client.callTool("read", {}, { meta })).text).toBe("for alice");
     },
   );
+});
+
+describe("the type of a context in handlers", () => {
+  const schema = z.object({ user_id: z.string(), amount: z.number().optional(), nested: z.object({ a: z.null() }) });
+  const offer = (server: TenonServer<{ db: string }>) => server;
+
+  it("is that of the contract's schema, in tools, resources and prompts", async () => {
+    type Context = Readonly<z.input<typeof schema>>;
+    await using typed = createServer({
+      name: "typed",
+      version: "1.0.0",
+      contract: { schema },
+      lifespan: async () => ({ value: { db: "db" } }),
+    });
+    typed.tool("who", {}, (_, ctx) => {
+      expectTypeOf(ctx.context).toEqualTypeOf<Context>();
+      expectTypeOf(ctx.lifespan).toEqualTypeOf<{ db: string }>();
+      return ctx.context.user_id;
+    });
+    typed.resource("a://b", {}, (_, ctx) => ctx.context.user_id);
+    typed.prompt("p", {}, (_, ctx) => ctx.context.nested.a ?? ctx.context.user_id);
+    // @ts-expect-error no such field
+    typed.resource("a://c", {}, (_, ctx) => ctx.context.userid);
+    expect(offer(typed)).toBe(typed);
+  });
+  it("is open where there is no such schema", async () => {
+    await using plain = createServer({ name: "plain", version: "1.0.0" });
+    plain.tool("who", {}, (_, ctx) => {
+      expectTypeOf(ctx.context).toEqualTypeOf<AnyContext>();
+      return ctx.context?.user_id ?? null;
+    });
+    await using byHand = createServer({ name: "hand", version: "1.0.0", contract: { schema: { type: "object" } } });
+    byHand.tool("who", {}, (_, ctx) => ctx.context?.user_id ?? null);
+  });
 });
 
 describe("a contract that no client would read", () => {

@@ -136,7 +136,7 @@ function explainBody({ visit }: Wire, answer: Answered): never {
   const id = foreignId(text);
   if (id !== undefined) return visit.fail("wrong_id", { evidence: `id ${id}${said(answer)}` });
   if (stream || text.trim() === "") {
-    const what = stream ? "an event stream that ended without the answer" : "an empty body";
+    const what = stream ? `an event stream that ended without the answer${said(answer)}` : "an empty body";
     return visit.fail("empty_answer", { evidence: `HTTP ${status}, ${what}` });
   }
   return visit.fail("not_jsonrpc", { evidence: `${type ?? "no Content-Type"}${said(answer)}` });

@@ -114,7 +114,10 @@ async function explainNone(visit: Visit, replies: readonly Reply[]): Promise<nev
   }
   const evidence = `${other.message} (${other.code})`;
   if (other.code === -32_601) return visit.fail("not_mcp", { evidence });
-  return visit.fail("handshake_refused", { evidence });
+  const mangled = other.code === -32_700 && {
+    fix: "the request was JSON when it left here: have what stands in between pass its body on as it is",
+  };
+  return visit.fail("handshake_refused", { evidence, ...mangled });
 }
 
 function mismatch(visit: Visit, theirs: readonly string[], ours: readonly string[]): never {

@@ -40,12 +40,13 @@ export function noReplica(server: string, what: string, tried: readonly Tried[],
 
 /** Every replica that could answer is left alone for now. */
 export function allOpen(server: string, what: string, replicas: readonly Replica[]): ConnectionError {
-  const known = replicas.flatMap(({ breaker }) => breaker?.retryAt ?? []);
-  const next = known.length > 0 ? Math.min(...known) : Date.now();
-  const wait = Math.max(0, next - Date.now());
+  const now = Date.now();
+  const next = Math.min(...replicas.flatMap(({ breaker }) => breaker?.retryAt ?? []));
+  // one whose time has come and that admits nothing is being tried: nobody knows when that call ends
+  const wait = next > now && Number.isFinite(next) ? next - now : undefined;
   return new ConnectionError(
     `${what} was not sent to server "${server}": ${replicas.length === 1 ? "it" : "each of its replicas"} failed too often and is left ` +
-      `alone; the next try is possible in ${Math.ceil(wait / 1_000)} s. Look at what is wrong there, or change breaker of the server`,
+      `alone; ${wait === undefined ? "a call tries it just now" : `the next try is possible in ${Math.ceil(wait / 1_000)} s`}. Look at what is wrong there, or change breaker of the server`,
     {
       code: "breaker_open",
       server,
@@ -53,9 +54,8 @@ export function allOpen(server: string, what: string, replicas: readonly Replica
       maybeExecuted: false,
       data: {
         replicas: replicas.map(({ id }) => id),
-        retryAt: new Date(next).toISOString(),
-        // how long a layer that repeats waits
-        retryAfterMs: wait,
+        // how long a layer that repeats waits; else it has waits of its own
+        ...(wait !== undefined && { retryAt: new Date(next).toISOString(), retryAfterMs: wait }),
       },
     },
   );

@@ -19,8 +19,10 @@ import { type Service, watchService } from "./service.ts";
 
 /** How often one request may be repeated at other replicas, unless a layer decides about it. */
 const REPEATS = 3;
-/** Milliseconds a first request waits for the registry, where the server does not say how long connecting may take. */
-const REGISTRY_MS = 5_000;
+/** Milliseconds that connecting may take, and a first request waits for the registry, where the server does not say. */
+const CONNECT_MS = 5_000;
+/** One request looks for a replica that can be reached for so many times as long as one connection may take. */
+const LOOKS = 3;
 /** Stands in the place of an error where a replica was not even asked. */
 const NOT_ASKED = "not_asked";
 const GAUGE = { closed: 0, "half-open": 1, open: 2 } as const satisfies Record<BreakerState, number>;
@@ -45,7 +47,12 @@ interface Failed {
 
 /** What a search for a replica has seen so far. */
 interface Search {
-  readonly order: readonly Replica[];
+  order: readonly Replica[];
+  /** All replicas when the order was made, and how often it was made anew because others are there. */
+  members: readonly Replica[];
+  renewals: number;
+  /** The place that has begun what the request belongs to, and may get it while it leaves. */
+  readonly begun: Server | undefined;
   readonly need: Need;
   /** Replicas of the order that are done with. */
   readonly visited: Set<Replica>;
@@ -228,17 +235,34 @@ export class ReplicaSet implements Endpoint {
     const { method, what, tool, elsewhere, mayRepeat, route, signal } = sent;
     if (this.#service?.isKnown !== true && "service" in this.config) await this.#watch().ready();
     const need: Need = { method, tool, careful: !elsewhere, lenient: how.lenient === true };
+    const members = this.#members.all;
     const found = how.order();
     const order = found instanceof Promise ? await found : found;
-    const search: Search = { order, need, visited: new Set(), failed: route.failed, failures: [] };
+    const search: Search = {
+      order,
+      members,
+      renewals: 0,
+      begun: sent.via.member,
+      need,
+      visited: new Set(),
+      failed: route.failed,
+      failures: [],
+    };
+    let lookingMs = LOOKS * (this.config.connectTimeoutMs ?? CONNECT_MS);
     let lostMs = 0;
     let ran = false;
     for (;;) {
       if (this.closed) throw closedError(this.name);
       if (signal.aborted) throw cancelled(this.name, what, signal.reason, ran);
       const replica = this.#next(search);
-      if (!replica) throw this.#given(sent, search, ran);
+      if (!replica) {
+        if (search.members === this.#members.all || search.renewals++ >= REPEATS) throw this.#given(sent, search, ran);
+        search.members = this.#members.all;
+        search.order = await how.order();
+        continue;
+      }
       search.visited.add(replica);
+      const started = Date.now();
       let began = 0;
       let lacking = false;
       const use = (connection: Connection) => {
@@ -275,6 +299,9 @@ export class ReplicaSet implements Endpoint {
           lostMs += began === 0 ? 0 : Date.now() - began;
           if (this.#next(search) === undefined || !mayRepeat()) throw this.#given(sent, search, ran);
         }
+        // many that are silent would take many times as long as one
+        if (began === 0) lookingMs -= Date.now() - started;
+        if (lookingMs <= 0) throw this.#given(sent, search, ran);
       }
     }
   }
@@ -289,11 +316,15 @@ export class ReplicaSet implements Endpoint {
   }
 
   /** The best replica that is not done with; earlier in the order wins among equals. */
-  #next({ order, need, visited, failed }: Search, below: number = Number.POSITIVE_INFINITY): Replica | undefined {
+  #next(
+    { order, begun, need, visited, failed }: Search,
+    below: number = Number.POSITIVE_INFINITY,
+  ): Replica | undefined {
     let best: Replica | undefined;
     let least = below;
     for (const replica of order) {
       if (visited.has(replica) || replica.refusal(need) !== undefined) continue;
+      if (replica.leaving && (replica.server !== begun || replica.server.closed)) continue;
       const suits = failed?.has(replica) ? SUITS.resting : replica.suits(need);
       if (suits === SUITS.well) return replica;
       if (suits < least) {
@@ -380,7 +411,7 @@ export class ReplicaSet implements Endpoint {
     const { registry } = this.#options;
     const { config } = this;
     if (!registry || !("service" in config)) throw new Error(`server "${this.name}" has no service`); // its caller looked
-    const { service, origins, auth, connectTimeoutMs: waitMs = REGISTRY_MS } = config;
+    const { service, origins, auth, connectTimeoutMs: waitMs = CONNECT_MS } = config;
     this.#service = watchService({
       server: this.name,
       service,

@@ -1,4 +1,4 @@
-import { ConfigError, isRecord, type Json, type JsonObject } from "@tenon/core";
+import { ConfigError, isRecord, type Json, type JsonObject, type Schema } from "@tenon/core";
 import type { ContractKey } from "@tenon/core/contract";
 import {
   checkOptions,
@@ -9,14 +9,15 @@ import {
   text,
 } from "@tenon/core/internal";
 import { type AnySchema, toSchema } from "../definition/json-schema.ts";
+import type { AnyContext } from "../handler/context.ts";
 
 /** The context contract of a server: which context every call must carry, and who vouches for what the server announces. */
-export interface ContractOptions {
+export interface ContractOptions<S extends AnySchema = AnySchema> {
   /**
    * The context: a schema of an object, from a schema library or as JSON Schema. It is announced, and checked, as JSON Schema: a
    * rule that JSON Schema cannot say (a `refine`) belongs in the handler. Required means present and not empty; nothing is converted.
    */
-  schema: AnySchema;
+  schema: S;
   /**
    * What clients may ask for, such as `["tools.list", "tools.execute"]`; everything else is refused. Default: what the server's
    * definitions implement.
@@ -36,6 +37,9 @@ export interface ContractOptions {
   /** Milliseconds the last context of a session is kept for `contexts/get`. Default 24 hours. */
   contextTtlMs?: number;
 }
+
+/** What handlers get as `ctx.context`: the type of a schema library's schema. */
+export type ContextOf<S> = [S] extends [Schema<unknown, infer In>] ? Readonly<In> : AnyContext;
 
 /** What `contract` of `createServer` was given, read as far as it can be without a compiler. */
 export interface ContractSettings {

@@ -1,6 +1,6 @@
 import type { CallToolResult, Icon, Resource, ToolAnnotations } from "@modelcontextprotocol/server";
 import type { Infer, Schema } from "@tenon/core";
-import type { ToolContext } from "../handler/context.ts";
+import type { AnyContext, ToolContext } from "../handler/context.ts";
 import type { TaskUse, ToolTaskOptions } from "../task/options.ts";
 import type { AccessOptions } from "./access.ts";
 import type { ArgumentLimits, UnknownArguments } from "./arguments.ts";
@@ -98,14 +98,14 @@ export interface PromptOptions<I extends AnySchema | NoInput = AnySchema | NoInp
 }
 
 /** A tool's function. */
-export type ToolHandler<I, O, L> = (args: Args<I>, ctx: ToolContext<L>) => MaybePromise<Returned<O>>;
+export type ToolHandler<I, O, L, C = AnyContext> = (args: Args<I>, ctx: ToolContext<L, C>) => MaybePromise<Returned<O>>;
 /** A resource's function; `variables` are those of its URI template. */
-export type ResourceHandler<L> = (
+export type ResourceHandler<L, C = AnyContext> = (
   variables: Readonly<Record<string, string>>,
-  ctx: ToolContext<L>,
+  ctx: ToolContext<L, C>,
 ) => MaybePromise<unknown>;
 /** A prompt's function. */
-export type PromptHandler<I, L> = (args: Args<I>, ctx: ToolContext<L>) => MaybePromise<unknown>;
+export type PromptHandler<I, L, C = AnyContext> = (args: Args<I>, ctx: ToolContext<L, C>) => MaybePromise<unknown>;
 
 /** A handler that lost the types of its arguments; its schema or template guards them. */
 export type Run<L = never> = (args: never, ctx: ToolContext<L>) => unknown;

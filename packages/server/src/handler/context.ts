@@ -88,8 +88,14 @@ export interface ContextLog {
   readonly error: LogFunction;
 }
 
-/** What a handler of a tool, resource or prompt gets besides its arguments. */
-export interface ToolContext<Lifespan = unknown> {
+/** The context of a contract where its schema is not known to the compiler, or there is none. */
+export type AnyContext = Readonly<JsonObject> | undefined;
+
+/**
+ * What a handler of a tool, resource or prompt gets besides its arguments.
+ * @typeParam Context what the schema of the server's contract describes
+ */
+export interface ToolContext<Lifespan = unknown, Context = AnyContext> {
   /**
    * Asks the person behind the client and waits for the answer. On 2026-07-28 the call ends here and the handler runs again
    * from the top when the answer arrives, so anything with an effect belongs in {@link step}.
@@ -190,9 +196,10 @@ export interface ToolContext<Lifespan = unknown> {
   readonly sessionId: string | undefined;
   /**
    * The context that the server's contract asks for, checked and frozen; undefined where it has none. What the caller says of itself:
-   * for business rules and logs. Who may do what is decided by `caller`, which a `user_id` in here agrees with.
+   * for business rules and logs. Who may do what is decided by `caller`, which a `user_id` in here agrees with. In a server that is
+   * mounted in another it is what the other's contract asks for.
    */
-  readonly context: Readonly<JsonObject> | undefined;
+  readonly context: Context;
   /** The request's `_meta` without the protocol's own keys. */
   readonly meta: Readonly<Record<string, unknown>>;
   /** Set by callers that may send the same intended effect twice; record it with the effect. */
