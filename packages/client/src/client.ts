@@ -194,7 +194,7 @@ class TenonClient<Runtime extends ToolRuntime, Extra> implements Client<Runtime,
     const runtime = Object.freeze({ ...options.runtime }) as Runtime;
     const asked = entry.server.identifies ? await this.#asked(entry.server, tool, options) : "";
     const { contextFields } = context;
-    noteCall(runtime, this.#number, contextFields ? digest([asked, contextFields]) : asked);
+    noteCall(runtime, this.#number, () => (contextFields ? digest([asked, contextFields]) : asked));
     const describe = {
       server: entry.server,
       known: () => entry.tools.find(tool) !== undefined,

@@ -7,8 +7,8 @@ import type { EventSource } from "../types/events.ts";
 interface Marks {
   /** Differs between the clients of this process. */
   readonly client: number;
-  /** Whom the server's `auth` stands for. */
-  readonly principal: string;
+  /** Whom the server's `auth` stands for, and with which context; made when it is asked for, which few calls do. */
+  readonly principal: () => string;
   /** The server asked something while the call ran. */
   asked: boolean;
   /** What is left for sending again, where a layer decides about it. */
@@ -29,8 +29,8 @@ export function nextClient(): number {
   return ++clients;
 }
 
-/** Notes a new call of a client. */
-export function noteCall(runtime: object, client: number, principal: string): void {
+/** Notes a new call of a client. @param principal asked only for a call whose answer is kept */
+export function noteCall(runtime: object, client: number, principal: () => string): void {
   marks.set(runtime, { client, principal, asked: false });
 }
 
@@ -74,7 +74,7 @@ export function clientOf(runtime: object): number {
 
 /** Whom a call is made for, where the `auth` of its server says so. */
 export function principalOf(runtime: object): string {
-  return marks.get(runtime)?.principal ?? "";
+  return marks.get(runtime)?.principal() ?? "";
 }
 
 /** Notes that the server of a call, by its runtime or source, asked something. */
