@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ConfigError, ContractError, messageOf, ProtocolError, TenonError } from "@tenon/core";
+import { ConfigError, messageOf, ProtocolError, TenonError } from "@tenon/core";
 import { gauge } from "@tenon/core/internal";
 import type { AuthSession } from "../auth/types.ts";
 import { inTurns } from "../call/resources.ts";
@@ -10,11 +10,12 @@ import { closedError, Server } from "../connection/server.ts";
 import type { Registry } from "../registry/types.ts";
 import type { BreakerState, ReplicaConfig, RoutingOptions } from "../types/routing.ts";
 import type { HttpServerConfig, ReplicasServerConfig, ServerInfo, ServiceServerConfig } from "../types/servers.ts";
-import { createBreaker, isSick } from "./breaker.ts";
+import { createBreaker } from "./breaker.ts";
 import { Members } from "./members.ts";
-import { allOpen, headersNeedOrigins, noReplica, type Tried, triedOf } from "./problems.ts";
+import { headersNeedOrigins, triedOf } from "./problems.ts";
 import { type Need, Replica, SUITS } from "./replica.ts";
 import { keyOf } from "./route.ts";
+import { mayDoBetter, nextReplica, type Search, whyNone } from "./search.ts";
 import { type Service, watchService } from "./service.ts";
 
 /** How often one request may be repeated at other replicas, unless a layer decides about it. */
@@ -23,8 +24,6 @@ const REPEATS = 3;
 const CONNECT_MS = 5_000;
 /** One request looks for a replica that can be reached for so many times as long as one connection may take. */
 const LOOKS = 3;
-/** Stands in the place of an error where a replica was not even asked. */
-const NOT_ASKED = "not_asked";
 const GAUGE = { closed: 0, "half-open": 1, open: 2 } as const satisfies Record<BreakerState, number>;
 
 /** What a server with replicas is made from. */
@@ -35,40 +34,6 @@ export interface ReplicaSetOptions {
   readonly onState: (info: ServerInfo) => void;
   readonly routing: RoutingOptions;
   readonly registry: Registry | undefined;
-}
-
-/** A tried replica and what came of it. */
-interface Failed {
-  readonly tried: Tried;
-  readonly error: TenonError;
-  /** It only lacks what was asked for. */
-  readonly lacks: boolean;
-}
-
-/** What a search for a replica has seen so far. */
-interface Search {
-  order: readonly Replica[];
-  /** All replicas when the order was made, and how often it was made anew because others are there. */
-  members: readonly Replica[];
-  renewals: number;
-  /** The place that has begun what the request belongs to, and may get it while it leaves. */
-  readonly begun: Server | undefined;
-  readonly need: Need;
-  /** Replicas of the order that are done with. */
-  readonly visited: Set<Replica>;
-  /** Replicas that failed the call before: they are tried last. */
-  readonly failed: ReadonlySet<object> | undefined;
-  readonly failures: Failed[];
-}
-
-/** What is wrong with a context, or how it is made, is wrong everywhere. */
-const ABOUT_CONTEXT = new Set(["missing_context_field", "invalid_context_value", "context_failed"]);
-
-/** Whether another replica may do better: what this one refused, or who asked, says the same everywhere. */
-function mayDoBetter(error: TenonError): boolean {
-  // nobody vouches for this one, it was late, or its contract allows less
-  if (error instanceof ContractError) return error.maybeExecuted === false && !ABOUT_CONTEXT.has(error.code);
-  return isSick(error) || error.code === "session_lost" || error.code === "http_error" || error.code === "redirected";
 }
 
 /**
@@ -254,9 +219,10 @@ export class ReplicaSet implements Endpoint {
     for (;;) {
       if (this.closed) throw closedError(this.name);
       if (signal.aborted) throw cancelled(this.name, what, signal.reason, ran);
-      const replica = this.#next(search);
+      const replica = nextReplica(search);
       if (!replica) {
-        if (search.members === this.#members.all || search.renewals++ >= REPEATS) throw this.#given(sent, search, ran);
+        if (search.members === this.#members.all || search.renewals++ >= REPEATS)
+          throw whyNone(this.name, sent, search, ran);
         search.members = this.#members.all;
         search.order = await how.order();
         continue;
@@ -268,7 +234,7 @@ export class ReplicaSet implements Endpoint {
       const use = (connection: Connection) => {
         replica.met(connection);
         began ||= Date.now();
-        return attempt(connection, { lostMs, others: this.#next(search, SUITS.resting) !== undefined });
+        return attempt(connection, { lostMs, others: nextReplica(search, SUITS.resting) !== undefined });
       };
       try {
         // inside: one that leaves is closed when nothing of it is needed any more
@@ -297,11 +263,11 @@ export class ReplicaSet implements Endpoint {
         if (!notRun) {
           ran = true;
           lostMs += began === 0 ? 0 : Date.now() - began;
-          if (this.#next(search) === undefined || !mayRepeat()) throw this.#given(sent, search, ran);
+          if (nextReplica(search) === undefined || !mayRepeat()) throw whyNone(this.name, sent, search, ran);
         }
         // many that are silent would take many times as long as one
         if (began === 0) lookingMs -= Date.now() - started;
-        if (lookingMs <= 0) throw this.#given(sent, search, ran);
+        if (lookingMs <= 0) throw whyNone(this.name, sent, search, ran);
       }
     }
   }
@@ -309,49 +275,10 @@ export class ReplicaSet implements Endpoint {
   /** Notes that a replica's answer only says that it lacks the tool. @returns whether another one can be asked */
   #lacksAnd(replica: Replica, tool: string | undefined, search: Search): boolean {
     if (tool !== undefined) replica.lacks(tool);
-    if (this.#next(search) === undefined) return false;
+    if (nextReplica(search) === undefined) return false;
     const error = new ProtocolError("it has no such tool", { code: "unknown_tool", maybeExecuted: false });
     search.failures.push({ tried: triedOf(replica, error), error, lacks: true });
     return true;
-  }
-
-  /** The best replica that is not done with; earlier in the order wins among equals. */
-  #next(
-    { order, begun, need, visited, failed }: Search,
-    below: number = Number.POSITIVE_INFINITY,
-  ): Replica | undefined {
-    let best: Replica | undefined;
-    let least = below;
-    for (const replica of order) {
-      if (visited.has(replica) || replica.refusal(need) !== undefined) continue;
-      if (replica.leaving && (replica.server !== begun || replica.server.closed)) continue;
-      const suits = failed?.has(replica) ? SUITS.resting : replica.suits(need);
-      if (suits === SUITS.well) return replica;
-      if (suits < least) {
-        best = replica;
-        least = suits;
-      }
-    }
-    return best;
-  }
-
-  /** Why no replica is left. */
-  #given({ what }: Sent, { order, need, failures }: Search, ran: boolean): TenonError {
-    const [first] = failures;
-    if (first && failures.every(({ lacks, error }) => lacks || error instanceof ContractError)) return first.error;
-    if (first && order.length === 1) return first.error;
-    const blocked = [...new Set(order)].flatMap((replica) => {
-      const reason = replica.refusal(need);
-      const seen = failures.some(({ tried }) => tried.replica === replica.id);
-      return reason === undefined || seen ? [] : [{ replica, reason }];
-    });
-    const open = blocked.filter(({ replica }) => replica.breaker?.admits === false).map(({ replica }) => replica);
-    if (failures.length === 0 && open.length > 0) return allOpen(this.name, what, open);
-    const tried = [
-      ...failures.map((failure) => failure.tried),
-      ...blocked.map(({ replica, reason }) => ({ replica: replica.id, code: NOT_ASKED, reason })),
-    ];
-    return noReplica(this.name, what, tried, failures.at(-1)?.error, ran);
   }
 
   /** The order of a request's key; first the replica that has begun what it belongs to. */
