@@ -9,6 +9,8 @@ const SHAPES = {
   card: /(?<!\d)(?:\d{4}[ -]?){3}\d{1,7}(?!\d)/g,
   // with a digit or padding in it, since "basic understanding" is no credential
   bearer: /\b(?:bearer|basic)\s+(?=\S{0,500}[\d=])[\w~+/.=-]{8,}/gi,
+  // the password of an address, such as that of a database, with the name before it
+  userinfo: /(?<=\b[a-z][a-z0-9+.-]{1,20}:\/\/)[^\s/?#:@]{0,256}:[^\s/?#]{1,256}(?=@)/gi,
   jwt: /\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]{5,}/g,
 } as const;
 
@@ -19,7 +21,7 @@ export interface RedactRules {
    * Default: password, secret, token, api key, authorization, cookie and their like.
    */
   keys?: readonly string[];
-  /** Text that goes, wherever it stands: expressions of your own or a named shape. Default `["bearer", "jwt"]`. */
+  /** Text that goes, wherever it stands: expressions of your own or a named shape. Default `["bearer", "jwt", "userinfo"]`. */
   patterns?: readonly (RegExp | keyof typeof SHAPES)[];
   /** What stands there instead. Default `"[redacted]"`. */
   replacement?: string;
@@ -59,7 +61,7 @@ function isBinary(parent: Readonly<Record<string, unknown>>, key: string): boole
  */
 export function redactor(rules: RedactRules = {}): <T>(value: T) => T {
   checkOptions(rules, ["keys", "patterns", "replacement"], "redactor(rules)");
-  const { keys = KEYS, patterns = ["bearer", "jwt"], replacement = "[redacted]" } = rules;
+  const { keys = KEYS, patterns = ["bearer", "jwt", "userinfo"], replacement = "[redacted]" } = rules;
   const names = new Set(keys.map(plain));
   const finders = patterns.map(patternOf);
   // `apikey` is to find `api_key` in free text as well

@@ -39,6 +39,18 @@ describe("redactor", () => {
     expect(clean("card 4111 1111 1111 1111, order ORD-001")).toBe("card [redacted], order [redacted]");
   });
 
+  it("finds the password in an address unless it is told to look for something else", () => {
+    const told = redactor();
+    expect(told("connect postgres://app:p@ss:w0rd@db.internal:5432/shop failed")).toBe(
+      "connect postgres://[redacted]@db.internal:5432/shop failed",
+    );
+    expect(told("see redis://:hunter2@cache, mail:a:b@c and https://example.com:8443/a:b@c")).toBe(
+      "see redis://[redacted]@cache, mail:a:b@c and https://example.com:8443/a:b@c",
+    );
+    expect(told("a://".repeat(50_000))).toHaveLength(200_000);
+    expect(told(`x://${"a:".repeat(100_000)}`)).toHaveLength(200_004);
+  });
+
   it("changes nothing in place, and returns what is clean as it is", () => {
     const given = Object.freeze({ a: Object.freeze({ password: "x" }), b: { c: 1 } });
     const cleaned = clean(given);
