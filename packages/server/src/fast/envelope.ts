@@ -31,12 +31,19 @@ export interface Envelope {
 
 const isEmpty = (value: unknown): boolean => isRecord(value) && Object.keys(value).length === 0;
 
-/** Capabilities that are well formed at a glance: what clients really send. */
+/** What each detail of a capability is at a glance, in what clients really send; an extension says of itself what it likes. */
+const PLAIN: ReadonlyMap<string, (detail: unknown) => boolean> = new Map([
+  ["elicitation", isEmpty],
+  ["sampling", isEmpty],
+  ["roots", isEmpty],
+  ["extensions", isRecord],
+]);
+
 function plainCapabilities(value: Record<string, unknown>): boolean {
   for (const [name, capability] of Object.entries(value)) {
-    if (name !== "elicitation" && name !== "sampling" && name !== "roots") return false;
-    if (!isRecord(capability)) return false;
-    for (const detail of Object.values(capability)) if (!isEmpty(detail)) return false;
+    const fits = PLAIN.get(name);
+    if (!fits || !isRecord(capability)) return false;
+    for (const detail of Object.values(capability)) if (!fits(detail)) return false;
   }
   return true;
 }
