@@ -12,7 +12,7 @@ const unprintable = {
 let lines: LogEntry[] = [];
 const server = createServer({ name: "rude", version: "1.0.0", logSink: (line) => lines.push(line) });
 const thrown: [string, unknown, string][] = [
-  ["a text", SECRET, SECRET],
+  ["a text", SECRET, "postgres://[redacted]@db"], // the log has no password either,
   ["undefined", undefined, "undefined"],
   ["null", null, "null"],
   ["a number", 42, "42"],
