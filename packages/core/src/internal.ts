@@ -1,6 +1,7 @@
 // What the packages share with each other and promise to nobody else: it may change with any release.
 export { readBounded } from "./bounds.ts";
 export { CAPABILITY_OF } from "./contract/declaration.ts";
+export { parseUrl, urlHost } from "./host.ts";
 export { canonicalJson, digest, JsonError, jsonSize, toJson } from "./json.ts";
 export { resolvePointer, subschemas } from "./json-schema/document.ts";
 export { describeFault, type SchemaFault, surveySchema } from "./json-schema/survey.ts";

@@ -6,6 +6,7 @@ import {
   milliseconds,
   type OptionCheck,
   type OptionChecks,
+  parseUrl,
   refuseOption,
   text,
 } from "@tenon/core/internal";
@@ -42,7 +43,7 @@ export interface OpenTelemetryOptions {
 const OTLP: OptionChecks<OtlpOptions> = {
   url(url, where) {
     text(url, where);
-    const protocol = URL.parse(String(url))?.protocol;
+    const protocol = parseUrl(String(url))?.protocol;
     if (protocol !== "http:" && protocol !== "https:") {
       refuseOption(`${where} must be an http address such as http://127.0.0.1:4318, got ${JSON.stringify(url)}`);
     }

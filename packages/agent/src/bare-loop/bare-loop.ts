@@ -1,6 +1,6 @@
 import type { CatalogTool, Client, ToolRuntime } from "@tenon/client";
 import { ConfigError, ExecutionError } from "@tenon/core";
-import { checkOptions, inSpan } from "@tenon/core/internal";
+import { checkOptions, inSpan, parseUrl } from "@tenon/core/internal";
 import { type ActionRequest, type ApprovalDecision, readDecision } from "../approval/decisions.ts";
 import { type ApprovalPolicy, type GatedTool, gatedTools } from "../approval/policy.ts";
 import type { ModelProvider } from "../model/provider-schemas/index.ts";
@@ -95,7 +95,7 @@ function inChat<T>(baseUrl: string, model: string, run: () => Promise<T>): Promi
       attributes: {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": model,
-        "server.address": URL.parse(baseUrl)?.hostname ?? "",
+        "server.address": parseUrl(baseUrl)?.hostname ?? "",
       },
     }),
     run,

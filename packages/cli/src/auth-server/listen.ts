@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { type AddressInfo, isIP } from "node:net";
+import type { AddressInfo } from "node:net";
 import { isLoopback } from "@tenon/core";
+import { urlHost } from "@tenon/core/internal";
 import { usageError } from "../failure.ts";
 import { createInteractions } from "./interactions.ts";
 import { createProvider } from "./provider.ts";
@@ -23,7 +24,7 @@ export interface ListenOptions extends Omit<AuthServerSettings, "issuer" | "loop
   readonly issuer?: string;
 }
 
-const originOf = (host: string, port: number): string => `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
+const originOf = (host: string, port: number): string => `http://${urlHost(host)}:${port}`;
 
 /**
  * Each page is for its own tab and its own address: in no frame, and under no other name, since a page of another site could

@@ -1,13 +1,11 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
+import { urlHost } from "@tenon/core/internal";
 import type { Settings } from "./settings.ts";
 
 const OWN = ["localhost", "127.0.0.1", "[::1]"];
 const ANY = new Set(["0.0.0.0", "::", "[::]"]);
-
-const bracketed = (address: string): string =>
-  address.includes(":") && !address.startsWith("[") ? `[${address}]` : address;
 
 /** Names a certificate is for; none where it cannot be read, which is told elsewhere. */
 function certified(file: string | undefined): string[] {
@@ -15,7 +13,7 @@ function certified(file: string | undefined): string[] {
   try {
     const { subjectAltName = "" } = new X509Certificate(readFileSync(file));
     return [...subjectAltName.matchAll(/(?:DNS|IP Address):([^,\s]+)/g)].flatMap(([, name = ""]) =>
-      name.startsWith("*") ? [] : [bracketed(name)],
+      name.startsWith("*") ? [] : [urlHost(name)],
     );
   } catch {
     return [];
@@ -34,9 +32,9 @@ export function hostsOf({ host, allowedHosts, tls, auth }: Settings): readonly s
   const addresses = ANY.has(host)
     ? [
         hostname(),
-        ...Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => bracketed(address))),
+        ...Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => urlHost(address))),
       ]
-    : [bracketed(host)];
+    : [urlHost(host)];
   return [
     ...new Set([...OWN, ...addresses, ...certified(tls?.certFile), ...audiences].map((name) => name.toLowerCase())),
   ];

@@ -6,9 +6,8 @@ import {
   validateAuthorizationResponseIssuer,
 } from "@modelcontextprotocol/client";
 import { type AuthError, codeOf, isLoopback, TenonError } from "@tenon/core";
-import { shownValue } from "@tenon/core/internal";
+import { parseUrl, shownValue } from "@tenon/core/internal";
 import { withSignal } from "../connection/deadline.ts";
-import { parseUrl } from "../connection/place.ts";
 import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";
 import type { Order } from "./keeper.ts";
 import { listenForRedirect, type RedirectListener } from "./loopback.ts";

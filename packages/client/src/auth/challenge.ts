@@ -1,4 +1,4 @@
-import { parseUrl } from "../connection/place.ts";
+import { parseUrl } from "@tenon/core/internal";
 import type { Challenge } from "./types.ts";
 
 /** A name, and its value where it has one: a parameter, else the scheme that the next parameters belong to (RFC 9110, section 11.6.1). */

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { parseUrl } from "../connection/place.ts";
+import { parseUrl } from "@tenon/core/internal";
 import { sameText } from "./same-text.ts";
 
 /** Answers to other sign-ins that get a page to read; the connections of more are cut. */

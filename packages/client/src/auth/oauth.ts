@@ -1,7 +1,6 @@
 import { refreshAuthorization } from "@modelcontextprotocol/client";
 import { ConfigError, isLoopback } from "@tenon/core";
-import { checkOptions } from "@tenon/core/internal";
-import { parseUrl } from "../connection/place.ts";
+import { checkOptions, parseUrl } from "@tenon/core/internal";
 import { openInBrowser } from "../terminal/open.ts";
 import { type AuthorizationRequest, authorize, identityOptions, type OnAuthorize } from "./authorize.ts";
 import { asAuthError, authError, oauthErrorOf, reasonOf } from "./errors.ts";

@@ -7,11 +7,11 @@ import {
   noteOnSpan,
   type OpenSpan,
   openTelemetryApi,
+  parseUrl,
   sessionAttribute,
 } from "@tenon/core/internal";
 import type { Connection } from "../connection/connection.ts";
 import type { Endpoint } from "../connection/endpoint.ts";
-import { parseUrl } from "../connection/place.ts";
 import { endedAs } from "../interceptors/general.ts";
 import { isSuspension } from "./marks.ts";
 import { isToolResult } from "./results.ts";

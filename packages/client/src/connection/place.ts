@@ -1,10 +1,5 @@
 import type { EndpointConfig } from "../types/servers.ts";
 
-/** `URL.parse`, which not every Node 20 has: the address, or null where it is none. */
-export function parseUrl(text: string, base?: string): URL | null {
-  return URL.canParse(text, base) ? new URL(text, base) : null;
-}
-
 /**
  * An address for messages: what may be a credential in it, a user name, a password or a query, is left out.
  *

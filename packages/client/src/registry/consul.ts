@@ -1,14 +1,15 @@
-import { isIP } from "node:net";
 import { isLoopback, isRecord } from "@tenon/core";
 import {
   checkOptions,
   milliseconds,
   type OptionCheck,
   type OptionChecks,
+  parseUrl,
   refuseOption,
   text,
+  urlHost,
 } from "@tenon/core/internal";
-import { parseUrl, shownAddress } from "../connection/place.ts";
+import { shownAddress } from "../connection/place.ts";
 import { checkAuthorities, checkUrl } from "../options.ts";
 import type { ReplicaConfig } from "../types/routing.ts";
 import { replicasOf, wordsOf } from "./entries.ts";
@@ -63,7 +64,7 @@ function instanceOf(entry: unknown): ReplicaConfig | undefined {
   const host = typeof Address === "string" && Address !== "" ? Address : node;
   const named = typeof meta.mcp_url === "string" ? parseUrl(meta.mcp_url)?.href : undefined;
   const around = typeof host === "string" && typeof Port === "number" && Port > 0;
-  const url = named ?? (around ? `http://${isIP(host) === 6 ? `[${host}]` : host}:${Port}/mcp` : undefined);
+  const url = named ?? (around ? `http://${urlHost(host)}:${Port}/mcp` : undefined);
   if (url === undefined) return undefined;
   const capabilities = wordsOf(meta.mcp_capabilities);
   return { url, ...(typeof ID === "string" && { id: ID }), ...(capabilities && { capabilities }) };

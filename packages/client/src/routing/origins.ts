@@ -1,6 +1,6 @@
 import { isLoopback } from "@tenon/core";
+import { parseUrl } from "@tenon/core/internal";
 import { reachOfHost } from "../auth/addresses.ts";
-import { parseUrl } from "../connection/place.ts";
 
 /** An origin, or a family of them: `*.` for any host below a name, `:*` for any port. */
 interface OriginPattern {

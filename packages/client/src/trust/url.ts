@@ -1,7 +1,6 @@
 import { domainToUnicode } from "node:url";
 import { isLoopback, TrustError } from "@tenon/core";
-import { shownValue } from "@tenon/core/internal";
-import { parseUrl } from "../connection/place.ts";
+import { parseUrl, shownValue } from "@tenon/core/internal";
 import type { UrlHost } from "./types.ts";
 
 const MAX_URL = 4_096;

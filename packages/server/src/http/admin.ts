@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ConnectionError, codeOf, isRecord, messageOf } from "@tenon/core";
-import { checkOptions, kindOf, type OptionChecks, refuseOption, text, zeroOrMore } from "@tenon/core/internal";
+import { checkOptions, kindOf, type OptionChecks, refuseOption, text, urlHost, zeroOrMore } from "@tenon/core/internal";
 import { within } from "../handler/within.ts";
 import type { ServerLog } from "../log.ts";
 
@@ -173,7 +173,7 @@ export async function openAdmin(options: AdminOptions, needs: Needs): Promise<Ad
   const bound = server.address() as AddressInfo; // a TCP server has one once it listens
   let closed: Promise<void> | undefined;
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound.port}`,
+    url: `http://${urlHost(host)}:${bound.port}`,
     port: bound.port,
     close() {
       closed ??= new Promise((resolve) => {

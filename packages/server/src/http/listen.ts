@@ -4,6 +4,7 @@ import { createServer as createHttpsServer, Server as HttpsServer } from "node:h
 import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigError, ConnectionError, isLoopback } from "@tenon/core";
+import { urlHost } from "@tenon/core/internal";
 import { verdictOn } from "../fast/verdict.ts";
 import type { ServerLog } from "../log.ts";
 import type { Registrar } from "../register/types.ts";
@@ -161,7 +162,7 @@ export async function listen(
   // follows only what listens: a server that did not open leaves nothing behind
   const unfollow = server instanceof HttpsServer ? tls?.follow(server) : undefined;
   const address = unixSocket !== undefined ? undefined : (server.address() as AddressInfo); // a TCP server has one once it listens
-  const name = host.includes(":") ? `[${host}]` : host;
+  const name = urlHost(host);
   return {
     url: address ? `${tls ? "https" : "http"}://${name}:${address.port}${path}` : `unix:${unixSocket}:${path}`,
     port: address?.port,

@@ -6,6 +6,7 @@ import {
   type OptionChecks,
   refuseOption,
   text,
+  urlHost,
 } from "@tenon/core/internal";
 import type { RegisteredServer, Registrar, Registration } from "./types.ts";
 
@@ -98,7 +99,7 @@ function instanceOf(server: RegisteredServer, options: ConsulOptions, healthy: b
   const host = addressOf(server, options);
   const { port, scheme, path } = server;
   const id = options.id ?? `${name}-${host}-${port}`;
-  const endpoint = options.endpoint ?? `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}${path}`;
+  const endpoint = options.endpoint ?? `${scheme}://${urlHost(host)}:${port}${path}`;
   const seconds = (ms: number) => `${Math.max(1, Math.ceil(ms / 1_000))}s`;
   const lives = { CheckID: `service:${id}`, Name: "lives", DeregisterCriticalServiceAfter: FORGET_AFTER };
   const check =
