@@ -46,7 +46,6 @@ export {
   countNegotiation,
   type GaugeValue,
   gauge,
-  record,
   type Side,
   startMetrics,
 } from "./telemetry/metrics.ts";

@@ -1,4 +1,4 @@
-import type { Attributes, Histogram, Meter, ObservableResult } from "@opentelemetry/api";
+import type { Attributes, Histogram, ObservableResult } from "@opentelemetry/api";
 import { openTelemetryApi } from "./api.ts";
 
 /** Everything Tenon measures, by the name it has in Prometheus. */
@@ -7,9 +7,6 @@ const COUNTERS = {
   tenon_contract_negotiations_total: "Negotiations of the context contract, by result.",
   tenon_elicitations_total: "Questions to people that were answered, by mode and action.",
 } as const;
-const HISTOGRAMS = {
-  tenon_tool_call_duration_seconds: "How long tool calls took.",
-} as const;
 const GAUGES = {
   tenon_breaker_state: "Circuit breakers of replicas: 0 closed, 1 half-open, 2 open.",
   tenon_tasks: "Tasks, by state.",
@@ -17,7 +14,6 @@ const GAUGES = {
 } as const;
 
 export type CounterName = keyof typeof COUNTERS;
-export type HistogramName = keyof typeof HISTOGRAMS;
 export type GaugeName = keyof typeof GAUGES;
 
 /** From a cached answer to a tool that works for a minute. */
@@ -33,17 +29,13 @@ export interface GaugeValue {
 }
 type Read = () => Iterable<GaugeValue> | Promise<Iterable<GaugeValue>>;
 
-interface Instruments {
-  readonly meter: Meter;
-  readonly histograms: Map<HistogramName, Histogram>;
-}
-
 /** What was counted, by its counter and attributes: it is told when metrics are collected, and costs a call next to nothing. */
 const counted = new Map<string, { readonly name: CounterName; readonly attributes: Attributes; value: number }>();
 const readers = new Map<Read, GaugeName>();
 /** The provider that instruments were made for: a program may register another one. */
 let provider: unknown;
-let instruments: Instruments | undefined;
+/** How long tool calls take; the other numbers are asked for. */
+let durations: Histogram | undefined;
 
 /** What `read` gives within two seconds: a database that hangs must not keep the other metrics from who asks for them. */
 async function soon(read: Read): Promise<Iterable<GaugeValue>> {
@@ -67,14 +59,19 @@ function observe(name: GaugeName): (result: ObservableResult) => Promise<void> {
   };
 }
 
-function current(): Instruments | undefined {
+/** Makes all instruments known to the program's metrics, once for each provider. @returns the one that is written to; undefined without metrics */
+function current(): Histogram | undefined {
   const api = openTelemetryApi();
   if (!api) return undefined;
   const now = api.metrics.getMeterProvider();
-  if (instruments && provider === now) return instruments;
+  if (durations && provider === now) return durations;
   provider = now;
   const meter = now.getMeter("tenon");
-  instruments = { meter, histograms: new Map() };
+  durations = meter.createHistogram("tenon_tool_call_duration_seconds", {
+    description: "How long tool calls took.",
+    unit: "s",
+    advice: { explicitBucketBoundaries: SECONDS },
+  });
   for (const name of Object.keys(COUNTERS) as CounterName[]) {
     meter.createObservableCounter(name, { description: COUNTERS[name] }).addCallback((result) => {
       for (const one of counted.values()) if (one.name === name) result.observe(one.value, one.attributes);
@@ -83,7 +80,7 @@ function current(): Instruments | undefined {
   for (const name of Object.keys(GAUGES) as GaugeName[]) {
     meter.createObservableGauge(name, { description: GAUGES[name] }).addCallback(observe(name));
   }
-  return instruments;
+  return durations;
 }
 
 /** Adds one to a counter, where the program has metrics. */
@@ -114,7 +111,7 @@ export interface EndedCall {
 /** Counts a tool call and notes how long it took. */
 export function countCall({ side, server, tool = "unknown", outcome, began }: EndedCall): void {
   count("tenon_tool_calls_total", { server, tool, outcome, side });
-  record("tenon_tool_call_duration_seconds", (performance.now() - began) / 1_000, { server, tool, side });
+  current()?.record((performance.now() - began) / 1_000, { server, tool, side });
 }
 
 /**
@@ -128,19 +125,6 @@ export function countNegotiation(side: Side, result: string): void {
 /** Counts a question to a person that was answered. */
 export function countAnswer(side: Side, mode: "form" | "url", action: "accept" | "decline" | "cancel"): void {
   count("tenon_elicitations_total", { mode, action, side });
-}
-
-/** Notes how long something took, in seconds, where the program has metrics. */
-export function record(name: HistogramName, seconds: number, attributes: Attributes): void {
-  const now = current();
-  if (!now) return;
-  let histogram = now.histograms.get(name);
-  if (!histogram) {
-    const advice = { explicitBucketBoundaries: SECONDS };
-    histogram = now.meter.createHistogram(name, { description: HISTOGRAMS[name], unit: "s", advice });
-    now.histograms.set(name, histogram);
-  }
-  histogram.record(seconds, attributes);
 }
 
 /**

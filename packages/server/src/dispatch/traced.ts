@@ -6,6 +6,7 @@ import {
   LEGACY_REVISION,
   MODERN_REVISION,
   openTelemetryApi,
+  type SpanAbout,
   sessionAttribute,
 } from "@tenon/core/internal";
 import type { Exchange } from "../handler/context.ts";
@@ -17,10 +18,10 @@ const MAX_NAME = 200;
 type Attributes = Record<string, string | number>;
 
 /** What OpenTelemetry's conventions for MCP call what a request is about, by its method. */
-const TARGETS: Readonly<Record<string, { readonly attribute: string; readonly of: string }>> = {
-  "tools/call": { attribute: "gen_ai.tool.name", of: "name" },
-  "prompts/get": { attribute: "gen_ai.prompt.name", of: "name" },
-  "resources/read": { attribute: "mcp.resource.uri", of: "uri" },
+const TARGETS: Readonly<Record<string, string>> = {
+  "tools/call": "gen_ai.tool.name",
+  "prompts/get": "gen_ai.prompt.name",
+  "resources/read": "mcp.resource.uri",
 };
 
 function transportOf({ remoteAddress, headers }: Exchange): Attributes {
@@ -55,36 +56,39 @@ export function traced(
 ): Promise<Result> {
   if (!openTelemetryApi()) return run();
   const { serverName, content } = service;
-  const target = TARGETS[method];
-  const isRead = method === "resources/read";
-  const name = target && (isRead ? addressAttribute(params.uri) : String(params[target.of]).slice(0, MAX_NAME));
   const isCall = method === "tools/call";
   const { tools, prompts } = service.registry;
   const names = isCall ? tools : method === "prompts/get" ? prompts : undefined;
-  const known = names?.has(String(params.name)) === true;
+  const named = String(params.name);
+  const known = names?.has(named) === true;
   const began = performance.now();
   const ended = (outcome: string): void => {
-    if (isCall) countCall({ side: "server", server: serverName, tool: known ? name : undefined, outcome, began });
+    if (isCall) countCall({ side: "server", server: serverName, tool: known ? named : undefined, outcome, began });
   };
-  const about = () => ({
-    // addresses, and tools and prompts that there are not, may be any number
-    name: known ? `${method} ${name}` : method,
-    kind: "server" as const,
-    meta: exchange.meta,
-    words: content,
-    expected: isCallers,
-    attributes: {
-      "mcp.method.name": method,
-      "mcp.protocol.version": exchange.era === "modern" ? MODERN_REVISION : LEGACY_REVISION,
-      "jsonrpc.request.id": String(exchange.requestId).slice(0, MAX_NAME),
-      "tenon.server": serverName,
-      ...(target && name !== undefined && { [target.attribute]: name }),
-      ...(isCall && { "gen_ai.operation.name": "execute_tool" }),
-      ...(exchange.sessionId !== undefined && { "mcp.session.id": sessionAttribute(exchange.sessionId) }),
-      ...transportOf(exchange),
-      ...(isCall && content && { "gen_ai.tool.call.arguments": content(params.arguments ?? {}) }),
-    },
-  });
+  const about = (): SpanAbout => {
+    const target = TARGETS[method];
+    const isRead = method === "resources/read";
+    const name = target && (isRead ? addressAttribute(params.uri) : named.slice(0, MAX_NAME));
+    return {
+      // addresses, and tools and prompts that there are not, may be any number
+      name: known ? `${method} ${named}` : method,
+      kind: "server",
+      meta: exchange.meta,
+      words: content,
+      expected: isCallers,
+      attributes: {
+        "mcp.method.name": method,
+        "mcp.protocol.version": exchange.era === "modern" ? MODERN_REVISION : LEGACY_REVISION,
+        "jsonrpc.request.id": String(exchange.requestId).slice(0, MAX_NAME),
+        "tenon.server": serverName,
+        ...(target && name !== undefined && { [target]: name }),
+        ...(isCall && { "gen_ai.operation.name": "execute_tool" }),
+        ...(exchange.sessionId !== undefined && { "mcp.session.id": sessionAttribute(exchange.sessionId) }),
+        ...transportOf(exchange),
+        ...(isCall && content && { "gen_ai.tool.call.arguments": content(params.arguments ?? {}) }),
+      },
+    };
+  };
   return inSpan(about, async (span) => {
     try {
       const result = await run();
