@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeContractKeys } from "@tenon/core/contract";
 import { createServer } from "@tenon/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { stubHttp } from "../../client/test/stub/http.ts";
 import { CODES } from "../src/doctor/codes.ts";
 import { examine, type Report } from "../src/doctor/doctor.ts";
@@ -123,7 +123,7 @@ describe.concurrent("tenon doctor", () => {
     ]);
     expect([code, codes]).toEqual([9, [["process_silent"]]]);
     expect(ms - start.ms).toBeLessThan(LIMIT_MS);
-    await expect.poll(() => stateOf(pid)).toMatch(GONE);
+    await vi.waitFor(() => expect(stateOf(pid)).toMatch(GONE));
   });
   it("leaves nothing behind of a process that ended and left another one", async () => {
     const pid = join(folder, "left");
@@ -132,7 +132,7 @@ describe.concurrent("tenon doctor", () => {
     const config = { command: process.execPath, args: ["-e", leave] };
     const report = await examine([{ name: "s", configured: false, config }]);
     expect(report.targets[0]?.findings[0]?.code).toBe("exited");
-    await expect.poll(() => stateOf(pid)).toMatch(GONE);
+    await vi.waitFor(() => expect(stateOf(pid)).toMatch(GONE));
   });
   it("names the proxy that stands in between", async () => {
     const page = createHttpServer((_, res) =>
